@@ -1,0 +1,1 @@
+"""Where decisions come from: one file a kind of model."""

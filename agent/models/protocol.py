@@ -1,0 +1,89 @@
+"""What the ladder asks of a model: a choice among given answers, or text under a grammar; and vectors.
+
+A model never sees more than its prompt and never acts: the harness does. Every call reports its price.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a call cost. `cached` of the prompt tokens came from the prefix cache."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    answer_tokens: int = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: Price) -> Price:
+        return Price(
+            self.calls + other.calls,
+            self.prompt_tokens + other.prompt_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.answer_tokens + other.answer_tokens,
+            self.seconds + other.seconds,
+        )
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """`system` and `question` are ours; `data` holds record values and is neutralised and fenced by
+    the model's adapter before it is tokenised (no control token of the model can come out of it)."""
+
+    system: str
+    question: str
+    data: str = ""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The answer to `choose`: index into the options, and the probability of each option (sums to 1)."""
+
+    index: int
+    probabilities: tuple[float, ...]
+    price: Price
+
+
+@dataclass(frozen=True)
+class Text:
+    """The answer to `write`: text that the grammar allows."""
+
+    text: str
+    price: Price
+
+
+class Model(Protocol):
+    """A decider."""
+
+    name: str  # for the log: file name and hash, or URL
+
+    def choose(self, prompt: Prompt, options: Sequence[str]) -> Choice:
+        """One of the options (2 to 12), by log-probability over full answers, averaged over several
+        orders of the options so that position doesn't decide. Raises ModelError."""
+        ...
+
+    def write(self, prompt: Prompt, grammar: str, max_tokens: int = 200) -> Text:
+        """Text under a GBNF grammar. Raises ModelError."""
+        ...
+
+    def close(self) -> None:
+        """Frees the model."""
+        ...
+
+
+class Encoder(Protocol):
+    """Turns short texts into vectors for ranking."""
+
+    name: str
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Shape (len(texts), width), rows of length 1."""
+        ...

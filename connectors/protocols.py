@@ -1,0 +1,161 @@
+"""What the engine asks of a source and of a target; each system answers in a file of its own.
+
+Sources send every value as text, just as the server gives it (binary stays binary): nothing is
+interpreted on the way in. A catalogue says what is there; it never holds record values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol
+
+import pyarrow as pa
+
+
+class Kind(Enum):
+    """The family of a column's type, the same for every system."""
+
+    TEXT = "text"
+    INTEGER = "integer"
+    DECIMAL = "decimal"
+    FLOAT = "float"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    TIME = "time"
+    DATETIME = "datetime"  # without a zone
+    INSTANT = "instant"  # timestamptz
+    UUID = "uuid"
+    ENUM = "enum"
+    JSON = "json"
+    ARRAY = "array"
+    BINARY = "binary"
+    OTHER = "other"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as the catalogue has it.
+
+    `type` is the server's own spelling (`varchar(80)`); `length` counts characters; `labels` are an
+    enum's; `element` is the kind of an array's elements. `generated` columns cannot be written.
+    """
+
+    name: str
+    type: str
+    kind: Kind
+    nullable: bool = True
+    length: int | None = None
+    precision: int | None = None
+    scale: int | None = None
+    bits: int | None = None  # integers: 16, 32, 64
+    labels: tuple[str, ...] = ()
+    element: Kind | None = None
+    has_default: bool = False
+    generated: bool = False
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class ForeignKey:
+    """`columns` of this table point at `referred_columns` of `referred_table`."""
+
+    name: str
+    columns: tuple[str, ...]
+    referred_table: str
+    referred_columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class UniqueKey:
+    """A unique index or constraint, the primary key included.
+
+    `expressions` are in the server's SQL, one per key part: a plain column name or an expression
+    such as `lower(email)`. `columns` are the columns they touch. `where` is a partial index's
+    predicate or None. `nulls_distinct` is False for NULLS NOT DISTINCT.
+    """
+
+    name: str
+    expressions: tuple[str, ...]
+    columns: tuple[str, ...]
+    where: str | None = None
+    nulls_distinct: bool = True
+    primary: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table or view; for a source given as a SELECT, its columns only."""
+
+    name: str
+    columns: tuple[Column, ...]
+    primary_key: tuple[str, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    unique_keys: tuple[UniqueKey, ...] = ()
+    checks: tuple[str, ...] = ()
+    rows_estimate: int | None = None
+    comment: str = ""
+
+    def column(self, name: str) -> Column | None:
+        """The column of that exact name, or None."""
+        return next((c for c in self.columns if c.name == name), None)
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """All tables a connection shows, by name."""
+
+    dialect: str  # sqlglot's name: mysql, postgres, sqlite, duckdb
+    tables: dict[str, Table] = field(default_factory=dict)
+    server: str = ""  # product and version, for doctor and the log
+
+
+@dataclass(frozen=True)
+class Page:
+    """Rows in key order: all columns as text (or binary), and the key of the last row as text."""
+
+    rows: pa.Table
+    last_key: tuple[str, ...]
+
+
+class Source(Protocol):
+    """A system that records are read from. Never written to."""
+
+    dsn: str  # masked
+    dialect: str
+    snapshot: bool  # True where pages() reads one consistent state
+
+    def catalogue(self) -> Catalogue:
+        """What is there. Raises ConnectError, CatalogueError."""
+        ...
+
+    def describe(self, relation: str) -> Table:
+        """The columns of a table's name or of a SELECT in the source's dialect. CatalogueError when there is none."""
+        ...
+
+    def count(self, relation: str) -> int:
+        """COUNT(*) of a table or SELECT, by the server."""
+        ...
+
+    def pages(
+        self, relation: str, key: Sequence[str], *, after: tuple[str, ...] | None, size: int
+    ) -> Iterator[Page]:
+        """All rows in key order after `after` (None: from the start), `size` rows a page, every
+        column as text or binary. Ordered and compared by the server's own collation; never OFFSET.
+        An empty `key` reads the whole in the server's order in one go (cannot go on in the middle).
+        """
+        ...
+
+    def query(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[object, ...]]:
+        """A small SELECT of the survey, rows as the driver gives them. Identifiers must be quoted
+        with `quote`; values go in `parameters` as %s."""
+        ...
+
+    def quote(self, identifier: str) -> str:
+        """The identifier quoted for this dialect."""
+        ...
+
+    def close(self) -> None:
+        """Ends the connection. Safe to call twice."""
+        ...

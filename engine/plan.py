@@ -1,0 +1,261 @@
+"""The plan: one YAML document that says what goes where, shared by the agent, a person and the engine.
+
+Models are pydantic with `extra="forbid"`; an error names the line and column in the YAML. Nothing here
+touches a database: `engine.check` holds a plan against two catalogues.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.scalarstring import DoubleQuotedScalarString
+
+from workspace.errors import PlanError
+
+Scalar = str | int | float | bool | None
+Otherwise = Literal["quarantine", "null", "keep"]
+
+
+def _null_word(value: object) -> object:
+    """`missing: null` unquoted reads as YAML's null and means the word."""
+    return "null" if value is None else value
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class FieldPlan(_Model):
+    """Where one target column's value comes from: exactly one of `from`, `sql`, `default`.
+
+    `map` names a value map that the value goes through; `ref` names an entity whose crosswalk turns
+    the old id into the new one. `otherwise` says what a value that can't be converted or isn't in the
+    map does: `quarantine` the row, become `null`, or (maps only) `keep` its own text. `missing` says
+    the same for a reference whose row isn't there.
+    """
+
+    from_: str | None = Field(None, alias="from")
+    sql: str | None = None
+    default: Scalar = None
+    map: str | None = None
+    otherwise: Annotated[Otherwise, BeforeValidator(_null_word)] = "quarantine"
+    ref: str | None = None
+    missing: Annotated[Literal["quarantine", "null"], BeforeValidator(_null_word)] = "quarantine"
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> FieldPlan:
+        given = [name for name in ("from", "sql", "default") if self._has(name)]
+        if len(given) != 1:
+            raise ValueError(
+                "needs exactly one of from, sql, default" + (f", has {' and '.join(given)}" if given else "")
+            )
+        if self._has("default") and (self.map or self.ref):
+            raise ValueError("a default takes no map and no ref")
+        if self.map and self.ref:
+            raise ValueError("takes a map or a ref, not both")
+        return self
+
+    def _has(self, name: str) -> bool:
+        return ("from_" if name == "from" else name) in self.model_fields_set
+
+    @property
+    def constant(self) -> bool:
+        """True where the value is `default`, the same for each row."""
+        return "default" in self.model_fields_set
+
+    @property
+    def expression(self) -> str:
+        """The SQL over the source row: `sql`, or the column quoted; empty for a default."""
+        if self.sql is not None:
+            return self.sql
+        if self.from_ is not None:
+            return '"' + self.from_.replace('"', '""') + '"'
+        return ""
+
+
+class DeletionMarker(_Model):
+    """The target column that marks a row as deleted, and whether an upsert may bring such a row back."""
+
+    column: str
+    revive: bool = False
+
+
+class EntityPlan(_Model):
+    """One kind of record: from a source table or SELECT to a target table.
+
+    `key` is what makes a source row itself. `id` says where the target's primary key comes from:
+    `keep` the source key, `uuid5` of it, the target's `sequence`, or `none` (the key's columns are
+    among the fields, as in a link table). `after` lists entities to load first for reasons that no
+    `ref` shows.
+    """
+
+    from_: str = Field(alias="from")
+    to: str
+    where: str | None = None
+    key: tuple[str, ...]
+    id: Literal["keep", "uuid5", "sequence", "none"] = "keep"
+    write: Literal["insert", "upsert"] = "insert"
+    deleted: DeletionMarker | None = None
+    after: tuple[str, ...] = ()
+    fields: dict[str, FieldPlan] = {}
+    unmapped: dict[str, str] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _key_as_list(cls, data: Any) -> Any:
+        if isinstance(data, dict) and isinstance(data.get("key"), str):
+            return {**data, "key": (data["key"],)}
+        return data
+
+    @property
+    def is_select(self) -> bool:
+        """True where `from` is a SELECT and not a table's name."""
+        return bool(re.match(r"\s*(select|with)\b", self.from_, re.IGNORECASE))
+
+
+class Plan(_Model):
+    """The whole document. `version` counts up with each change the agent or a person makes."""
+
+    version: int = Field(1, ge=1)
+    source: str = ""
+    target: str = ""
+    entities: dict[str, EntityPlan]
+    value_maps: dict[str, dict[str, Scalar]] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _text_keys(cls, data: Any) -> Any:
+        """YAML reads `1:` and `no:` in a value map as a number and a word; the source sends text."""
+        maps = data.get("value_maps") if isinstance(data, dict) else None
+        if isinstance(maps, dict):
+            data = {
+                **data,
+                "value_maps": {
+                    name: {_yaml_text(k): v for k, v in m.items()} if isinstance(m, dict) else m
+                    for name, m in maps.items()
+                },
+            }
+        return data
+
+
+def _yaml_text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def parse_plan(text: str, name: str = "plan") -> Plan:
+    """The plan in a YAML text. PlanError with `name:line:column` for bad YAML, unknown keys, wrong values."""
+    yaml = YAML(typ="rt")
+    try:
+        document = yaml.load(io.StringIO(text))
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
+        raise PlanError(
+            f"not valid YAML: {error.problem or error.context}", where=where, advice="mend the line and run it again"
+        ) from None
+    except YAMLError as error:
+        raise PlanError(f"not valid YAML: {' '.join(str(error).split())[:200]}", where=name) from None
+    if not isinstance(document, CommentedMap):
+        raise PlanError(
+            "a plan is a mapping with the key entities", where=f"{name}:1:1", advice="`migrate init` writes one to start from"
+        )
+    try:
+        return Plan.model_validate(_plain(document))
+    except ValidationError as error:
+        first = error.errors()[0]
+        path = [part for part in first["loc"] if part != "function-after"]
+        line, column = _position(document, path)
+        message = {
+            "extra_forbidden": f"unknown key {path[-1]!r}" if path else "unknown key",
+            "missing": f"the key {path[-1]!r} is missing" if path else "a key is missing",
+        }.get(first["type"], first["msg"].removeprefix("Value error, "))
+        raise PlanError(
+            f"{'.'.join(map(str, path))}: {message}" if path else message,
+            where=f"{name}:{line}:{column}",
+            advice="docs/reference/plan.md lists the keys of a plan",
+        ) from None
+
+
+def load_plan(path: Path) -> Plan:
+    """The plan in a file. PlanError where it can't be read."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise PlanError("no such plan", where=str(path), advice="`migrate init` or `migrate plan draft` writes one") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlanError(f"cannot be read: {error.__class__.__name__}", where=str(path)) from None
+    return parse_plan(text, str(path))
+
+
+def dump_plan(plan: Plan) -> str:
+    """The plan as YAML, keys in the order of the documentation, only what was set."""
+    yaml = YAML(typ="rt")
+    yaml.width = 110
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    out = io.StringIO()
+    yaml.dump(plan_document(plan), out)
+    return out.getvalue()
+
+
+def plan_document(plan: Plan) -> CommentedMap:
+    """The plan as a ruamel document, for a caller that adds comments before it is written."""
+    document = CommentedMap()
+    document["version"] = plan.version
+    if plan.source:
+        document["source"] = plan.source
+    if plan.target:
+        document["target"] = plan.target
+    entities = CommentedMap()
+    for name, entity in plan.entities.items():
+        data = entity.model_dump(by_alias=True, exclude_unset=True, exclude={"fields"})
+        node = CommentedMap(data)
+        node["key"] = entity.key[0] if len(entity.key) == 1 else list(entity.key)
+        fields = CommentedMap()
+        for column, field in entity.fields.items():
+            flow = CommentedMap(field.model_dump(by_alias=True, exclude_unset=True))
+            if "sql" in flow:
+                flow["sql"] = DoubleQuotedScalarString(flow["sql"])
+            flow.fa.set_flow_style()
+            fields[column] = flow
+        node["fields"] = fields
+        for last in ("unmapped",):
+            if last in node:
+                node.move_to_end(last)
+        entities[name] = node
+    document["entities"] = entities
+    if plan.value_maps:
+        document["value_maps"] = {name: dict(m) for name, m in plan.value_maps.items()}
+    return document
+
+
+def _plain(node: Any) -> Any:
+    if isinstance(node, CommentedMap):
+        return {key: _plain(value) for key, value in node.items()}
+    if isinstance(node, CommentedSeq):
+        return [_plain(value) for value in node]
+    return node
+
+
+def _position(document: CommentedMap, path: Sequence[Any]) -> tuple[int, int]:
+    """Line and column, from 1, of the deepest part of `path` that the document has."""
+    node: Any = document
+    line, column = 1, 1
+    for part in path:
+        if not isinstance(node, CommentedMap) or part not in node:
+            break
+        row, col = node.lc.key(part)
+        line, column = row + 1, col + 1
+        node = node[part]
+    return line, column
