@@ -1,0 +1,1 @@
+"""Sources and targets, one file a system; all that knows a driver lives here."""

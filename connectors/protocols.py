@@ -39,7 +39,11 @@ class Column:
     """A column as the catalogue has it.
 
     `type` is the server's own spelling (`varchar(80)`); `length` counts characters; `labels` are an
-    enum's; `element` is the kind of an array's elements. `generated` columns cannot be written.
+    enum's (or an array of enums'); `element` is the kind of an array's elements. `generated` columns
+    cannot be written. `default` is the server's SQL for it or None; `identity` is "", "always" or
+    "by default"; `sequence` is the quoted name of the sequence that fills the column or "". A domain's
+    column has its base type's kind and names the domain. `collation` is "" for the database's own;
+    `exact` is False where the server holds different text to be equal (another case, accents).
     """
 
     name: str
@@ -55,16 +59,28 @@ class Column:
     has_default: bool = False
     generated: bool = False
     comment: str = ""
+    default: str | None = None
+    identity: str = ""
+    sequence: str = ""
+    domain: str = ""
+    unsigned: bool = False
+    collation: str = ""
+    exact: bool = True
 
 
 @dataclass(frozen=True)
 class ForeignKey:
-    """`columns` of this table point at `referred_columns` of `referred_table`."""
+    """`columns` of this table point at `referred_columns` of `referred_table`.
+
+    A `deferrable` key can be checked at COMMIT; `deferred` says that it is, unless told otherwise.
+    """
 
     name: str
     columns: tuple[str, ...]
     referred_table: str
     referred_columns: tuple[str, ...]
+    deferrable: bool = False
+    deferred: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,7 +89,8 @@ class UniqueKey:
 
     `expressions` are in the server's SQL, one per key part: a plain column name or an expression
     such as `lower(email)`. `columns` are the columns they touch. `where` is a partial index's
-    predicate or None. `nulls_distinct` is False for NULLS NOT DISTINCT.
+    predicate or None. `nulls_distinct` is False for NULLS NOT DISTINCT. A `deferrable` key cannot be
+    the arbiter of ON CONFLICT.
     """
 
     name: str
@@ -82,11 +99,19 @@ class UniqueKey:
     where: str | None = None
     nulls_distinct: bool = True
     primary: bool = False
+    deferrable: bool = False
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table or view; for a source given as a SELECT, its columns only."""
+    """A table or view; for a source given as a SELECT, its columns only.
+
+    `name` is what a plan says: qualified (`crm.people`) only where the connection would not find the
+    bare name. `schema` and `relation` are the two parts, unquoted, for the SQL (`schema` is "" where
+    a system has none). `checks` are conditions in the server's SQL. `privileges` are the verbs the
+    user holds (select, insert, update, delete), None where the system does not say. `row_security`
+    is True where policies may hide rows from the user.
+    """
 
     name: str
     columns: tuple[Column, ...]
@@ -96,6 +121,12 @@ class Table:
     checks: tuple[str, ...] = ()
     rows_estimate: int | None = None
     comment: str = ""
+    schema: str = ""
+    relation: str = ""
+    view: bool = False
+    triggers: tuple[str, ...] = ()
+    privileges: frozenset[str] | None = None
+    row_security: bool = False
 
     def column(self, name: str) -> Column | None:
         """The column of that exact name, or None."""
@@ -131,7 +162,9 @@ class Source(Protocol):
         ...
 
     def describe(self, relation: str) -> Table:
-        """The columns of a table's name or of a SELECT in the source's dialect. CatalogueError when there is none."""
+        """The columns of a table's name or of a SELECT in the source's dialect.
+
+        CatalogueError when there is no such table or the SELECT does not run."""
         ...
 
     def count(self, relation: str) -> int:
