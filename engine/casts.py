@@ -1,0 +1,236 @@
+"""From a compiled expression to the text that the target stores, with a reason where it can't be stored.
+
+Each target kind has one rule, written as DuckDB SQL over a value: it gives the canonical text (what the
+target's own `::text` shows, so that checksums can be recomputed there), a reason, and the change made to
+the value, if any. Nothing here may round, cut or guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from connectors.protocols import Column, Kind
+from engine.expressions import Piece, literal
+from workspace.errors import PlanError
+
+HASHED_KINDS = frozenset(
+    {Kind.TEXT, Kind.INTEGER, Kind.DECIMAL, Kind.BOOLEAN, Kind.DATE, Kind.DATETIME, Kind.INSTANT, Kind.UUID,
+     Kind.ENUM, Kind.ARRAY, Kind.BINARY}
+)  # fmt: skip
+"""Kinds whose canonical text equals the target's `::text`; of the others the checksum holds only whether
+there is a value."""
+
+
+@dataclass(frozen=True)
+class Cast:
+    """DuckDB SQL: `value` is VARCHAR or NULL; `reason` VARCHAR or NULL; `change` VARCHAR or NULL.
+
+    A reason that begins with `soft ` lets a nullable column take NULL. `change` names what was done to the
+    value (`nul removed`, `blank to null`).
+    """
+
+    value: str
+    reason: str | None
+    change: str | None
+
+
+def cast_to(column: Column, piece: Piece, where: str) -> Cast:
+    """The cast of a piece to a target column. PlanError where no value of that type could ever go there."""
+    is_list = piece.type.endswith("[]")
+    if is_list != (column.kind is Kind.ARRAY) and piece.type != "NULL":
+        raise PlanError(
+            f"{'a list' if is_list else 'a single value'} cannot go to {column.name} ({column.type})",
+            where=where,
+            advice="multiselect(column) makes a list" if not is_list else "the target column is not an array",
+        )
+    if piece.type == "BLOB" and column.kind not in (Kind.BINARY, Kind.UUID):
+        raise PlanError(
+            f"binary cannot go to {column.name} ({column.type})", where=where, advice="map it to a bytea column"
+        )
+    return _RULES.get(column.kind, _other)(column, piece)
+
+
+def _text(column: Column, piece: Piece) -> Cast:
+    raw = f"CAST({piece.sql} AS VARCHAR)"
+    value = f"replace({raw}, chr(0), '')"
+    if column.type.startswith(("character(", "char(", "bpchar")):
+        value = f"rtrim({value}, ' ')"
+    reason = f"CASE WHEN length({value}) > {column.length} THEN {literal(f'length {column.length}')} END" if column.length else None
+    return Cast(value, reason, f"CASE WHEN contains({raw}, chr(0)) THEN 'nul removed' END")
+
+
+def _blank(piece: Piece) -> tuple[str, str | None]:
+    """Trimmed text, blank as NULL; and the change that this is."""
+    if piece.type != "VARCHAR":
+        return f"CAST({piece.sql} AS VARCHAR)", None
+    text = f"nullif(trim({piece.sql}), '')"
+    return text, f"CASE WHEN {piece.sql} IS NOT NULL AND {text} IS NULL THEN 'blank to null' END"
+
+
+def _integer(column: Column, piece: Piece) -> Cast:
+    if piece.type == "BOOLEAN":
+        return Cast(f"CAST(CAST({piece.sql} AS INTEGER) AS VARCHAR)", None, None)
+    text, change = _blank(piece)
+    number = f"TRY_CAST(regexp_replace({text}, '\\.0*$', '') AS HUGEINT)"
+    whole = rf"regexp_full_match({text}, '[+-]?[0-9]+(\.0*)?')"
+    bits = column.bits or 32
+    low, high = -(1 << bits - 1), (1 << bits - 1) - 1
+    name = {16: "smallint", 32: "integer", 64: "bigint"}.get(bits, column.type)
+    reason = (
+        f"CASE WHEN NOT {whole} THEN 'cast {name}' "
+        f"WHEN {text} IS NOT NULL AND ({number} IS NULL OR {number} NOT BETWEEN {low} AND {high}) THEN 'range {name}' END"
+    )
+    return Cast(f"CAST({number} AS VARCHAR)", reason, change)
+
+
+def _decimal(column: Column, piece: Piece) -> Cast:
+    text, change = _blank(piece)
+    if piece.type == "BOOLEAN":
+        text = f"CAST(CAST({piece.sql} AS INTEGER) AS VARCHAR)"
+    shaped = rf"regexp_full_match({text}, '[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{{1,2}})?')"
+    if column.precision is None or column.precision > 38:
+        plain = rf"regexp_full_match({text}, '-?(0|[1-9][0-9]*)(\.[0-9]+)?')"
+        value = f"CASE WHEN {plain} THEN {text} ELSE CAST(TRY_CAST({text} AS DECIMAL(38,10)) AS VARCHAR) END"
+        reason = f"CASE WHEN NOT {shaped} THEN 'cast numeric' WHEN {text} IS NOT NULL AND ({value}) IS NULL THEN 'range numeric' END"
+        return Cast(value, reason, change)
+    scale = column.scale or 0
+    name = f"numeric({column.precision},{scale})"
+    number = f"TRY_CAST({text} AS DECIMAL({column.precision},{scale}))"
+    # DECIMAL casts round; a value with more digits than the column keeps is a reason, never rounded in silence.
+    lossy = rf"regexp_matches({text}, '\.[0-9]{{{scale}}}[0-9]*[1-9]') OR ({text} SIMILAR TO '.*[eE].*' AND CAST({number} AS DOUBLE) <> TRY_CAST({text} AS DOUBLE))"
+    reason = (
+        f"CASE WHEN NOT {shaped} THEN 'cast numeric' WHEN {text} IS NOT NULL AND {number} IS NULL THEN {literal('range ' + name)} "
+        f"WHEN {lossy} THEN {literal('range ' + name + ' digits')} END"
+    )
+    return Cast(f"CAST({number} AS VARCHAR)", reason, change)
+
+
+def _float(column: Column, piece: Piece) -> Cast:
+    text, change = _blank(piece)
+    number = f"TRY_CAST({text} AS DOUBLE)"
+    reason = f"CASE WHEN {text} IS NOT NULL AND {number} IS NULL THEN 'cast float' END"
+    return Cast(f"CASE WHEN {number} IS NOT NULL THEN {text} END", reason, change)
+
+
+def _boolean(column: Column, piece: Piece) -> Cast:
+    if piece.type == "BOOLEAN":
+        return Cast(f"CAST({piece.sql} AS VARCHAR)", None, None)
+    text, change = _blank(piece)
+    if piece.type == "NUMBER":
+        text = f"regexp_replace({text}, '\\.0*$', '')"
+    value = f"CASE WHEN lower({text}) IN ('1', 't', 'true') THEN 'true' WHEN lower({text}) IN ('0', 'f', 'false') THEN 'false' END"
+    return Cast(value, f"CASE WHEN {text} IS NOT NULL AND ({value}) IS NULL THEN 'cast boolean' END", change)
+
+
+def _zero(text: str) -> str:
+    return f"starts_with({text}, '0000-00-00')"
+
+
+def _date(column: Column, piece: Piece) -> Cast:
+    if piece.type == "DATE":
+        return Cast(f"CAST({piece.sql} AS VARCHAR)", None, None)
+    text, change = _blank(piece)
+    shaped = rf"regexp_full_match({text}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([ T]00:00(:00(\.0+)?)?)?')"
+    date = f"TRY_CAST(left({text}, 10) AS DATE)"
+    value = f"CASE WHEN {shaped} THEN CAST({date} AS VARCHAR) END"
+    reason = (
+        f"CASE WHEN {_zero(text)} THEN 'soft zero date' "
+        f"WHEN {text} IS NOT NULL AND ({value}) IS NULL THEN 'cast date' END"
+    )
+    return Cast(f"CASE WHEN NOT {_zero(text)} THEN {value} END", reason, change)
+
+
+def _moment(type_: str, name: str) -> Callable[[Column, Piece], Cast]:
+    def rule(column: Column, piece: Piece) -> Cast:
+        if piece.type == type_:
+            return Cast(f"CAST({piece.sql} AS VARCHAR)", None, None)
+        text, change = _blank(piece)
+        zone = r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)?" if type_ == "TIMESTAMPTZ" else ""
+        shaped = (
+            rf"regexp_full_match({text}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([ T][0-9]{{2}}:[0-9]{{2}}(:[0-9]{{2}}(\.[0-9]{{1,6}}0*)?)?{zone})?')"
+        )
+        value = f"CASE WHEN {shaped} THEN CAST(TRY_CAST({text} AS {type_}) AS VARCHAR) END"
+        reason = (
+            f"CASE WHEN {_zero(text)} THEN 'soft zero date' "
+            f"WHEN {text} IS NOT NULL AND ({value}) IS NULL THEN 'cast {name}' END"
+        )
+        return Cast(f"CASE WHEN NOT {_zero(text)} THEN {value} END", reason, change)
+
+    return rule
+
+
+def _tried(type_: str, name: str) -> Callable[[Column, Piece], Cast]:
+    def rule(column: Column, piece: Piece) -> Cast:
+        text, change = _blank(piece)
+        value = f"CAST(TRY_CAST({text} AS {type_}) AS VARCHAR)"
+        return Cast(value, f"CASE WHEN {text} IS NOT NULL AND {value} IS NULL THEN 'cast {name}' END", change)
+
+    return rule
+
+
+def _uuid(column: Column, piece: Piece) -> Cast:
+    if piece.type == "BLOB":
+        text = f"lower(hex({piece.sql}))"
+        return Cast(
+            f"CAST(TRY_CAST({text} AS UUID) AS VARCHAR)",
+            f"CASE WHEN {piece.sql} IS NOT NULL AND TRY_CAST({text} AS UUID) IS NULL THEN 'cast uuid' END",
+            None,
+        )
+    return _tried("UUID", "uuid")(column, piece)
+
+
+def _enum(column: Column, piece: Piece) -> Cast:
+    raw = f"CAST({piece.sql} AS VARCHAR)"
+    labels = "(" + ", ".join(literal(label) for label in column.labels) + ")"
+    value = f"CASE WHEN {raw} IN {labels} THEN {raw} WHEN trim({raw}) IN {labels} THEN trim({raw}) END"
+    reason = f"CASE WHEN trim({raw}) <> '' AND ({value}) IS NULL THEN {literal('enum ' + column.type)} END"
+    return Cast(value, reason, f"CASE WHEN trim({raw}) = '' AND ({value}) IS NULL THEN 'blank to null' END")
+
+
+def _array(column: Column, piece: Piece) -> Cast:
+    if piece.type == "NULL":
+        return Cast("CAST(NULL AS VARCHAR)", None, None)
+    # PostgreSQL's array_out quotes an element that is empty, spells NULL, or holds one of {}," \ or white space.
+    item = "replace(x, chr(0), '')"
+    quoted = rf"'\"' || replace(replace({item}, '\', '\\'), '\"', '\\\"') || '\"'".replace('\\"', '"')
+    plain = rf"regexp_full_match({item}, '[^{{}},\"\\\s]+')".replace('\\"', '"') + f" AND lower({item}) <> 'null'"
+    body = f"list_transform({piece.sql}, lambda x: CASE WHEN x IS NULL THEN 'NULL' WHEN {plain} THEN {item} ELSE {quoted} END)"
+    return Cast(f"'{{' || array_to_string({body}, ',') || '}}'", None, None)
+
+
+def _binary(column: Column, piece: Piece) -> Cast:
+    raw = piece.sql if piece.type == "BLOB" else f"encode(CAST({piece.sql} AS VARCHAR))"
+    return Cast(rf"'\x' || lower(hex({raw}))", None, None)
+
+
+def _json(column: Column, piece: Piece) -> Cast:
+    text, change = _blank(piece)
+    return Cast(
+        f"CASE WHEN json_valid({text}) THEN {text} END",
+        f"CASE WHEN {text} IS NOT NULL AND NOT json_valid({text}) THEN 'cast json' END",
+        change,
+    )
+
+
+def _other(column: Column, piece: Piece) -> Cast:
+    text, change = _blank(piece)
+    return Cast(f"replace({text}, chr(0), '')", None, change)
+
+
+_RULES: dict[Kind, Callable[[Column, Piece], Cast]] = {
+    Kind.TEXT: _text,
+    Kind.INTEGER: _integer,
+    Kind.DECIMAL: _decimal,
+    Kind.FLOAT: _float,
+    Kind.BOOLEAN: _boolean,
+    Kind.DATE: _date,
+    Kind.DATETIME: _moment("TIMESTAMP", "timestamp"),
+    Kind.INSTANT: _moment("TIMESTAMPTZ", "timestamptz"),
+    Kind.TIME: _tried("TIME", "time"),
+    Kind.UUID: _uuid,
+    Kind.ENUM: _enum,
+    Kind.ARRAY: _array,
+    Kind.BINARY: _binary,
+    Kind.JSON: _json,
+}
