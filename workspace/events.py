@@ -1,0 +1,339 @@
+"""The typed events that a job's log is made of; a workspace is nothing but their sequence.
+
+An event is a frozen value with a name (`type`) and a JSON form that reads back equal. What is not JSON is
+made so when the event is built (dates and numbers of databases to text, tuples to lists), so that what was
+recorded and what is read later never differ. No event may hold a password, and none stands for a single row.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
+
+from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from workspace.errors import WorkspaceError
+from workspace.plain import as_confidence, as_key, as_signal, as_text, plain, without_password
+
+Phase = Literal["survey", "match", "preview", "stage", "load", "references", "verify", "done"]
+Side = Literal["source", "target"]
+Author = Literal["rule", "experience", "choose", "propose", "person", "file"]
+Rung = Literal["rule", "experience", "choose", "propose", "ask"]
+
+PHASES: tuple[str, ...] = get_args(Phase)
+RUNGS: tuple[str, ...] = get_args(Rung)
+
+Text = Annotated[str, BeforeValidator(as_text)]
+MaskedDsn = Annotated[str, BeforeValidator(without_password)]
+Json = Annotated[Any, BeforeValidator(plain)]
+Facts = Annotated[dict[str, Any], BeforeValidator(plain)]
+FactsList = Annotated[list[dict[str, Any]], BeforeValidator(plain)]
+TextList = Annotated[list[str], BeforeValidator(plain)]
+Key = Annotated[tuple[str, ...] | None, BeforeValidator(as_key)]
+Count = Annotated[int, Field(ge=0)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Confidence = Annotated[float, BeforeValidator(as_confidence), Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class Event:
+    """What every event is. `type` is its name in the log and never changes once released."""
+
+    type: ClassVar[str]
+
+
+_event = dataclass(frozen=True, kw_only=False, config=ConfigDict(extra="forbid", hide_input_in_errors=True))
+
+
+@_event
+class JobStarted(Event):
+    """A job begins: DSNs masked, `options` as the command line gave them."""
+
+    type: ClassVar[str] = "job_started"
+    job: Text
+    source: MaskedDsn
+    target: MaskedDsn
+    options: Facts = Field(default_factory=dict)
+
+
+@_event
+class PlanChanged(Event):
+    """The plan is now `version`; `plan` is the whole YAML document."""
+
+    type: ClassVar[str] = "plan_changed"
+    version: Annotated[int, Field(ge=0)]
+    plan: Text
+    by: Author
+    why: Text = ""
+
+
+@_event
+class PhaseStarted(Event):
+    """The job goes over to a phase (`done` is the last)."""
+
+    type: ClassVar[str] = "phase_started"
+    phase: Phase
+
+
+@_event
+class TableProfiled(Event):
+    """What the survey found in one table: counts, shapes, ranges, samples masked or short."""
+
+    type: ClassVar[str] = "table_profiled"
+    side: Side
+    table: Text
+    profile: Facts
+
+
+@_event
+class BeliefHeld(Event):
+    """`claim` is held true of `subject` (`contacts.email_address`), on that evidence. A later one of the same
+    subject and claim takes its place."""
+
+    type: ClassVar[str] = "belief_held"
+    subject: Text
+    claim: Text
+    evidence: Facts = Field(default_factory=dict)
+    confidence: Confidence = 1.0
+
+
+@_event
+class DecisionMade(Event):
+    """A decision, the rung of the ladder that made it, and its price. `choice` is any JSON value; None stands
+    for "none of these". Recorded once, it is never asked for again."""
+
+    type: ClassVar[str] = "decision_made"
+    id: Text
+    kind: Text
+    subject: Text
+    choice: Json
+    rung: Rung
+    confidence: Confidence
+    candidates: FactsList = Field(default_factory=list)
+    why: Text = ""
+    calls: Count = 0
+    prompt_tokens: Count = 0
+    answer_tokens: Count = 0
+    seconds: Seconds = 0.0
+
+
+@_event
+class QuestionAsked(Event):
+    """A question for a person. `holds` names the entities that wait for the answer."""
+
+    type: ClassVar[str] = "question_asked"
+    id: Text
+    kind: Text
+    subject: Text
+    text: Text
+    candidates: FactsList = Field(default_factory=list)
+    evidence: Facts = Field(default_factory=dict)
+    holds: TextList = Field(default_factory=list)
+
+
+@_event
+class QuestionAnswered(Event):
+    """The answer to question `id`; `by` names who or what gave it (`person`, `file`, `deferred`)."""
+
+    type: ClassVar[str] = "question_answered"
+    id: Text
+    answer: Json
+    by: Text = "person"
+
+
+@_event
+class ActionTaken(Event):
+    """The loop took an action."""
+
+    type: ClassVar[str] = "action_taken"
+    action: Text
+    arguments: Facts = Field(default_factory=dict)
+
+
+@_event
+class FeedbackGiven(Event):
+    """What an action did: its outcome, what changed, what failed (by signature, with counts), what to attend
+    to next, what it cost."""
+
+    type: ClassVar[str] = "feedback_given"
+    action: Text
+    outcome: Text
+    changed: Facts = Field(default_factory=dict)
+    failed: FactsList = Field(default_factory=list)
+    attend: TextList = Field(default_factory=list)
+    cost: Facts = Field(default_factory=dict)
+
+
+@_event
+class PartStaged(Event):
+    """A part of an entity's stage stands on disk, whole. Keys are the first and last row's, as text."""
+
+    type: ClassVar[str] = "part_staged"
+    entity: Text
+    part: Count
+    rows: Count
+    key_low: Key
+    key_high: Key
+    sha256: Text
+    bytes: Count
+
+
+@_event
+class StageCompleted(Event):
+    """All parts of an entity stand. `snapshot` is True where they show one instant of the source."""
+
+    type: ClassVar[str] = "stage_completed"
+    entity: Text
+    rows: Count
+    parts: Count
+    snapshot: bool = False
+
+
+@_event
+class BatchCommitted(Event):
+    """The target committed a batch; step 1 moves the rows, step 2 fills references within the entity.
+
+    Counts are rows: read = inserted + updated + unchanged + merged + excluded + quarantined in step 1. A
+    later event of the same entity, batch and step (a re-drive) takes the place of the earlier. `recovered`
+    is True where the target's ledger told of it after a crash.
+    """
+
+    type: ClassVar[str] = "batch_committed"
+    entity: Text
+    batch: Count
+    step: Literal[1, 2]
+    plan_version: Count
+    read: Count = 0
+    inserted: Count = 0
+    updated: Count = 0
+    unchanged: Count = 0
+    merged: Count = 0
+    excluded: Count = 0
+    quarantined: Count = 0
+    seconds: Seconds = 0.0
+    recovered: bool = False
+
+
+@_event
+class QuarantineSeen(Event):
+    """A batch put `count` rows of one failure signature into quarantine; `example` is masked."""
+
+    type: ClassVar[str] = "quarantine_seen"
+    entity: Text
+    signature: Text
+    code: Text
+    field: Text
+    count: Count
+    example: Text = ""
+
+
+@_event
+class EntityCompleted(Event):
+    """All batches of an entity are committed."""
+
+    type: ClassVar[str] = "entity_completed"
+    entity: Text
+
+
+@_event
+class RetryMade(Event):
+    """Something that may pass was tried again; `attempt` counts from 1."""
+
+    type: ClassVar[str] = "retry_made"
+    what: Text
+    attempt: Count
+    error: Text
+
+
+@_event
+class Interrupted(Event):
+    """A signal asked the job to stop; `signal` is its name (`SIGINT`)."""
+
+    type: ClassVar[str] = "interrupted"
+    signal: Annotated[str, BeforeValidator(as_signal)]
+
+
+@_event
+class Verified(Event):
+    """Verification ended."""
+
+    type: ClassVar[str] = "verified"
+    ok: bool
+    details: Facts = Field(default_factory=dict)
+
+
+@_event
+class JobFinished(Event):
+    """The command that ran the job ends by itself; a resumed job has several."""
+
+    type: ClassVar[str] = "job_finished"
+    outcome: Text
+    exit_code: int
+
+
+@_event
+class LessonLearnt(Event):
+    """`remedy` was tried on a failure signature, and held or did not."""
+
+    type: ClassVar[str] = "lesson_learnt"
+    signature: Text
+    remedy: Text
+    held: bool
+
+
+E = TypeVar("E", bound=Event)
+
+EVENT_TYPES: dict[str, type[Event]] = {
+    kind.type: kind
+    for kind in (
+        JobStarted, PlanChanged, PhaseStarted, TableProfiled, BeliefHeld, DecisionMade, QuestionAsked,
+        QuestionAnswered, ActionTaken, FeedbackGiven, PartStaged, StageCompleted, BatchCommitted,
+        QuarantineSeen, EntityCompleted, RetryMade, Interrupted, Verified, JobFinished, LessonLearnt,
+    )
+}  # fmt: skip
+"""Every event by the name it has in the log."""
+
+_adapters: dict[str, TypeAdapter[Any]] = {name: TypeAdapter(kind) for name, kind in EVENT_TYPES.items()}
+
+
+def event_fields(event: Event) -> dict[str, Any]:
+    """The event's fields as JSON values, without `type`."""
+    fields = _adapters[event.type].dump_python(event, mode="json")
+    assert isinstance(fields, dict)
+    return fields
+
+
+def event_to_json(event: Event) -> str:
+    """The event's fields as one line of ASCII JSON; `type` is kept beside it."""
+    return json.dumps(event_fields(event), separators=(",", ":"), allow_nan=False)
+
+
+def event_from_json(type_: str, body: str) -> Event:
+    """The event of that name.
+
+    Raises WorkspaceError: "newer version" for a name or a field that this version doesn't know, "damaged" for
+    what isn't an event at all.
+    """
+    adapter = _adapters.get(type_)
+    if adapter is None:
+        raise newer_version(f"an event {type_[:60]!r}")
+    try:
+        event = adapter.validate_json(body)
+    except ValidationError as error:
+        unknown = [e["loc"][0] for e in error.errors() if e["type"] == "unexpected_keyword_argument"]
+        if unknown:
+            raise newer_version(f"a field {str(unknown[0])[:60]!r} of {type_}") from None
+        first = error.errors()[0]
+        raise WorkspaceError(
+            f"the log is damaged: an event {type_} can't be read: {first['msg'][:120]}"
+        ) from None
+    assert isinstance(event, Event)
+    return event
+
+
+def newer_version(what: str) -> WorkspaceError:
+    """The error for a workspace that a newer Packhorse wrote."""
+    return WorkspaceError(
+        f"this workspace was written by a newer version of Packhorse (it holds {what})",
+        advice="upgrade packhorse, or look at the job with the version that ran it",
+    )
