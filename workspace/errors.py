@@ -114,3 +114,9 @@ class InterruptedJobError(PackhorseError):
 
     code = "PH-602"
     exit_code = 130
+
+
+class SourceLostError(JobFailedError):
+    """The source broke off in the middle of a read; reading can go on after the last whole page."""
+
+    code = "PH-504"

@@ -1,0 +1,236 @@
+"""A DSN: read, masked, and opened; the only place that chooses which class serves a system.
+
+A password goes from here to a driver and nowhere else: `repr`, `str`, `masked` and `identity` never hold it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote, quote_plus
+
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+from connectors.protocols import Source
+from workspace.errors import DsnError
+
+if TYPE_CHECKING:
+    from connectors.postgres import PostgresTarget
+
+_SYSTEMS = {
+    "mysql": "mysql",
+    "mariadb": "mysql",
+    "postgresql": "postgres",
+    "postgres": "postgres",
+    "sqlite": "sqlite",
+}
+_PORTS = {"mysql": 3306, "postgres": 5432}
+_SCHEMES = {"mysql": "mysql", "postgres": "postgresql", "sqlite": "sqlite", "csv": "csv"}
+_PLACE = ("host", "port", "unix_socket", "schema")
+_TEXT_FILES = (".csv", ".tsv")
+_VARIABLE = re.compile(r"\$\{([^}]*)\}")
+_SECRET_PARAMETER = re.compile(r"pass(word|wd|phrase)?$|pwd$|secret|token", re.IGNORECASE)
+_FORMS = "use mysql://, mariadb://, postgresql://, sqlite:///FILE, a folder of CSV files, or a .csv file"
+
+
+@dataclass(frozen=True, repr=False)
+class Dsn:
+    """Where a system is and how to log in.
+
+    `system` is mysql, postgres, sqlite or csv. `path` is the file or folder of the last two, else None.
+    `parameters` are the query part, decoded (`ssl_ca`, `sslmode`, `host`, `unix_socket`, `schema`, ...).
+    """
+
+    system: str
+    user: str = ""
+    password: str = field(default="")
+    host: str = ""
+    port: int | None = None
+    database: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    path: Path | None = None
+
+    @classmethod
+    def parse(cls, text: str, environment: Mapping[str, str] = os.environ) -> Dsn:
+        """The DSN that `text` spells: a URL, a path, or `${NAME}` for a variable that holds either.
+
+        `${NAME}` may also stand for one part of a URL (`mysql://crm:${PW}@db/crm`); its value needs no
+        percent-encoding there. Raises DsnError, which never quotes a password.
+        """
+        text = text.strip()
+        whole = _VARIABLE.fullmatch(text)
+        if whole:
+            text = _resolve(text, environment).strip()
+        if not text:
+            raise DsnError("an empty DSN", advice=_FORMS)
+        if "://" in text:
+            return _parse_url(text, environment)
+        return _parse_path(_resolve(text, environment))
+
+    @property
+    def masked(self) -> str:
+        """The DSN as it may be shown: each password is `***`."""
+        if self.path is not None:
+            return f"sqlite:///{self.path}" if self.system == "sqlite" else str(self.path)
+        login = quote(self.user, safe="") + (":***" if self.password else "")
+        return self._url(f"{login}@" if login else "", self.port, self.parameters)
+
+    @property
+    def identity(self) -> str:
+        """Which system this is, without user, password or what only concerns the way there.
+
+        Stable across runs: it is the source's name in the crosswalk.
+        """
+        if self.path is not None:
+            return f"{_SCHEMES[self.system]}://{quote(str(self.path.expanduser().resolve()))}"
+        place = {key: value for key, value in self.parameters.items() if key in _PLACE}
+        port = self.port or (None if place.keys() & {"host", "unix_socket"} else _PORTS[self.system])
+        return self._url("", port, place)
+
+    def _url(self, login: str, port: int | None, parameters: Mapping[str, str]) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host.lower()
+        query = "&".join(
+            f"{key}=" + ("***" if _SECRET_PARAMETER.search(key) else quote_plus(value, safe="/,"))
+            for key, value in sorted(parameters.items())
+        )
+        place = f"{host}:{port}" if port else host
+        url = f"{_SCHEMES[self.system]}://{login}{place}/{quote(self.database, safe='')}"
+        return f"{url}?{query}" if query else url
+
+    def redact(self, message: str) -> str:
+        """A driver's message on one line, without this DSN's passwords should the driver quote them."""
+        secrets = [self.password, *(v for k, v in self.parameters.items() if _SECRET_PARAMETER.search(k))]
+        for secret in filter(None, secrets):
+            for spelling in {secret, quote(secret, safe=""), quote_plus(secret)}:
+                message = re.sub(rf"(?<!\w){re.escape(spelling)}(?!\w)", "***", message)
+        return " ".join(message.split())
+
+    def __repr__(self) -> str:
+        return f"Dsn({self.masked!r})"
+
+    def __str__(self) -> str:
+        return self.masked
+
+
+def open_source(dsn: Dsn | str) -> Source:
+    """A source to read from, connected. Raises DsnError, ConnectError."""
+    dsn = Dsn.parse(dsn) if isinstance(dsn, str) else dsn
+    if dsn.system == "mysql":
+        from connectors.mysql import MysqlSource
+
+        return MysqlSource(dsn)
+    if dsn.system == "postgres":
+        from connectors.postgres_source import PostgresSource
+
+        return PostgresSource(dsn)
+    if dsn.system == "sqlite":
+        from connectors.sqlite import SqliteSource
+
+        return SqliteSource(dsn)
+    from connectors.csv import CsvSource
+
+    return CsvSource(dsn)
+
+
+def open_target(dsn: Dsn | str) -> PostgresTarget:
+    """A target to write to, connected. Raises DsnError where the system cannot be one, ConnectError."""
+    dsn = Dsn.parse(dsn) if isinstance(dsn, str) else dsn
+    if dsn.system != "postgres":
+        raise DsnError(
+            f"{_SCHEMES[dsn.system]} cannot be a target",
+            where=dsn.masked,
+            advice="a target is a PostgreSQL database: postgresql://user@host/database",
+        )
+    from connectors.postgres import PostgresTarget
+
+    return PostgresTarget(dsn)
+
+
+def _resolve(text: str, environment: Mapping[str, str]) -> str:
+    """`text` with each `${NAME}` replaced. DsnError where the environment has no such name."""
+
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in environment:
+            raise DsnError(
+                f"the environment variable {match[1]} is not set",
+                where=match[0],
+                advice=f"export {match[1]}=...",
+            )
+        return environment[match[1]]
+
+    return _VARIABLE.sub(value, text)
+
+
+def _parse_url(text: str, environment: Mapping[str, str]) -> Dsn:
+    scheme = text.partition("://")[0]
+    system = _SYSTEMS.get(scheme.partition("+")[0].lower())
+    if system is None:
+        raise DsnError(f"unknown scheme {scheme!r} in a DSN", where=_roughly_masked(text), advice=_FORMS)
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError):
+        raise DsnError(
+            "a DSN that cannot be read",
+            where=_roughly_masked(text),
+            advice=f"write it as {scheme}://user@host:port/database",
+        ) from None
+    parameters = {
+        key: _resolve(value if isinstance(value, str) else value[-1], environment)
+        for key, value in url.query.items()
+    }
+    database = _resolve(url.database or "", environment)
+    if system == "sqlite":
+        if database in ("", ":memory:"):
+            raise DsnError("a SQLite DSN without a file", where=text, advice="write it as sqlite:///crm.db")
+        return Dsn(system, parameters=parameters, path=Path(database).expanduser())
+    authority = text.partition("://")[2].partition("?")[0]
+    login_lost = "@" in authority and url.username is None and not authority.startswith("@")
+    if login_lost or "@" in (url.host or ""):
+        raise DsnError(
+            "a DSN with more than one @, or a / before it",
+            where=_roughly_masked(text),
+            advice="write @ in a name or password as %40, : as %3A and / as %2F",
+        )
+    if not database:
+        raise DsnError(
+            "a DSN that names no database",
+            where=_roughly_masked(text),
+            advice=f"write it as {scheme}://user@host:port/database",
+        )
+    return Dsn(
+        system,
+        user=_resolve(url.username or "", environment),
+        password=_resolve(str(url.password or ""), environment),
+        host=_resolve(url.host or "", environment),
+        port=url.port,
+        database=database,
+        parameters=parameters,
+    )
+
+
+def _parse_path(text: str) -> Dsn:
+    path = Path(text).expanduser()
+    if path.is_dir() or path.suffix.lower() in _TEXT_FILES:
+        return Dsn("csv", path=path)
+    if path.suffix.lower() in (".db", ".sqlite", ".sqlite3") and path.is_file():
+        return Dsn("sqlite", path=path)
+    if path.exists():
+        raise DsnError(f"{path.suffix or 'such'} files cannot be read", where=text, advice=_FORMS)
+    raise DsnError(
+        "neither a DSN nor a file or folder that is there", where=_roughly_masked(text), advice=_FORMS
+    )
+
+
+def _roughly_masked(text: str) -> str:
+    """A DSN that does not parse, without whatever may be a password in it."""
+    head, _, query = text.partition("?")
+    head = re.sub(r"(//|^)[^@]*@(.*@)?", r"\1***@", head)
+    if "@" in query:  # the ? may stand in a password
+        return head.partition("://")[0] + "://***"
+    query = "&".join(re.sub(r"=.*", "=***", part) for part in query.split("&")) if query else ""
+    return f"{head}?{query}" if query else head
