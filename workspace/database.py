@@ -1,7 +1,7 @@
 """How a SQLite file of ours is opened, and what its errors mean to a person.
 
 WAL, so that readers and the writer don't wait for each other; `synchronous=FULL` where it writes, so that
-what was committed is on the disk. Files are for their owner alone (0600). Nothing here knows what a file holds.
+what was committed is on the disk. Files are for their owner alone (0600). It doesn't know what a file holds.
 """
 
 from __future__ import annotations

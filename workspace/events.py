@@ -216,7 +216,11 @@ class BatchCommitted(Event):
 
 @_event
 class QuarantineSeen(Event):
-    """A batch put `count` rows of one failure signature into quarantine; `example` is masked."""
+    """A batch put `count` rows of one failure signature into quarantine; `example` is masked.
+
+    With `batch`, and recorded after its BatchCommitted, a re-drive of that batch takes these rows out of the
+    count again.
+    """
 
     type: ClassVar[str] = "quarantine_seen"
     entity: Text
@@ -225,6 +229,7 @@ class QuarantineSeen(Event):
     field: Text
     count: Count
     example: Text = ""
+    batch: Count | None = None
 
 
 @_event

@@ -159,7 +159,7 @@ def new_job_name(source: str, target: str) -> str:
 
 
 def data_directory() -> Path:
-    """Where what is kept across jobs lies: PACKHORSE_DATA_HOME or the user's data directory. May be missing."""
+    """Where what is kept across jobs lies: PACKHORSE_DATA_HOME or the user's data directory."""
     chosen = os.environ.get("PACKHORSE_DATA_HOME")
     return Path(chosen).expanduser() if chosen else platformdirs.user_data_path("packhorse", appauthor=False)
 

@@ -1,0 +1,173 @@
+"""How far one entity is: what stands in its stage, which batches are committed, what became of the rows.
+
+Part of the progress fold. Quarantine is kept by signature, never by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from workspace.counts import Batch, Counts, Numbered, batch_of
+from workspace.events import (
+    BatchCommitted,
+    EntityCompleted,
+    Event,
+    PartStaged,
+    QuarantineSeen,
+    StageCompleted,
+)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Rows in quarantine under one signature. `example` is masked."""
+
+    code: str
+    field: str
+    count: int
+    example: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {"code": self.code, "field": self.field, "count": self.count, "example": self.example}
+
+
+@dataclass(frozen=True)
+class EntityProgress:
+    """One entity. `counts` are those of the equation; `filled` counts references filled in the second pass;
+    `plan_versions` how many batches each plan version moved."""
+
+    staged_rows: int = 0
+    staged_bytes: int = 0
+    parts: Numbered[tuple[int, int]] = field(default_factory=Numbered)  # rows, bytes
+    stage_completed: bool = False
+    snapshot: bool = False
+    batches: Numbered[Batch] = field(default_factory=Numbered)
+    second_pass: Numbered[Batch] = field(default_factory=Numbered)
+    counts: Counts = field(default_factory=Counts)
+    filled: int = 0
+    seconds: float = 0.0
+    recovered: int = 0
+    plan_versions: Mapping[int, int] = field(default_factory=dict)
+    failures: Mapping[str, Failure] = field(default_factory=dict)
+    completed: bool = False
+
+    def apply(self, event: Event) -> EntityProgress:
+        """The entity after one more event of it."""
+        match event:
+            case PartStaged():
+                return self._with_part(event)
+            case StageCompleted():
+                return replace(self, stage_completed=True, snapshot=event.snapshot)
+            case BatchCommitted(step=1):
+                return self._with_batch(event)
+            case BatchCommitted():
+                return self._with_second_pass(event)
+            case QuarantineSeen():
+                return self._with_failure(event)
+            case EntityCompleted():
+                return replace(self, completed=True)
+            case _:
+                return self
+
+    def _with_part(self, event: PartStaged) -> EntityProgress:
+        rows, size = self.parts.get(event.part) or (0, 0)
+        return replace(
+            self,
+            parts=self.parts.put(event.part, (event.rows, event.bytes)),
+            staged_rows=self.staged_rows - rows + event.rows,
+            staged_bytes=self.staged_bytes - size + event.bytes,
+        )
+
+    def _with_batch(self, event: BatchCommitted) -> EntityProgress:
+        earlier, batch = self.batches.get(event.batch), batch_of(event)
+        versions = dict(self.plan_versions)
+        failures = dict(self.failures)
+        counts = self.counts + batch.counts
+        if earlier is not None:
+            counts -= earlier.counts
+            _count(versions, earlier.plan_version, -1)
+            for signature, count in earlier.signatures:
+                _take(failures, signature, count)
+        _count(versions, batch.plan_version, 1)
+        return replace(
+            self,
+            batches=self.batches.put(event.batch, batch),
+            counts=counts,
+            seconds=self.seconds + batch.seconds,
+            recovered=self.recovered + batch.recovered,
+            plan_versions=versions,
+            failures=failures,
+            completed=self.completed and earlier is not None,
+        )
+
+    def _with_second_pass(self, event: BatchCommitted) -> EntityProgress:
+        earlier, batch = self.second_pass.get(event.batch), batch_of(event)
+        return replace(
+            self,
+            second_pass=self.second_pass.put(event.batch, batch),
+            filled=self.filled + batch.counts.updated - (earlier.counts.updated if earlier else 0),
+            seconds=self.seconds + batch.seconds,
+            recovered=self.recovered + batch.recovered,
+        )
+
+    def _with_failure(self, event: QuarantineSeen) -> EntityProgress:
+        failures = dict(self.failures)
+        known = failures.get(event.signature)
+        failures[event.signature] = Failure(
+            event.code, event.field, (known.count if known else 0) + event.count, event.example
+        )
+        batches = self.batches
+        batch = batches.get(event.batch) if event.batch is not None else None
+        if batch is not None and event.batch is not None:
+            seen = (*batch.signatures, (event.signature, event.count))
+            batches = batches.put(event.batch, replace(batch, signatures=seen))
+        return replace(self, failures=failures, batches=batches)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values. Batches and parts are counted, not listed."""
+        return {
+            "stage": {
+                "rows": self.staged_rows,
+                "parts": len(self.parts),
+                "bytes": self.staged_bytes,
+                "completed": self.stage_completed,
+                "snapshot": self.snapshot,
+            },
+            "batches": len(self.batches),
+            "second_pass": len(self.second_pass),
+            "counts": self.counts.to_dict(),
+            "references_filled": self.filled,
+            "seconds": round(self.seconds, 3),
+            "recovered": self.recovered,
+            "plan_versions": {
+                str(version): self.plan_versions[version] for version in sorted(self.plan_versions)
+            },
+            "failures": {
+                signature: failure.to_dict()
+                for signature, failure in sorted(
+                    self.failures.items(), key=lambda pair: (-pair[1].count, pair[0])
+                )
+            },
+            "completed": self.completed,
+        }
+
+
+def _count(numbers: dict[int, int], key: int, by: int) -> None:
+    left = numbers.get(key, 0) + by
+    if left:
+        numbers[key] = left
+    else:
+        numbers.pop(key, None)
+
+
+def _take(failures: dict[str, Failure], signature: str, count: int) -> None:
+    known = failures.get(signature)
+    if known is None:
+        return
+    if known.count > count:
+        failures[signature] = replace(known, count=known.count - count)
+    else:
+        del failures[signature]
