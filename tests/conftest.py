@@ -1,0 +1,63 @@
+"""Fixtures: real servers once a session, a fresh database for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.servers import Database, MariadbServer, NotInstalledError, PostgresServer
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """The PostgreSQL server that the tests share; leave it running."""
+    server = PostgresServer()
+    yield server
+    server.remove()
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariadbServer]:
+    """The MariaDB server that the tests share; skips, with the reason, where there is none."""
+    try:
+        server = MariadbServer()
+    except NotInstalledError as reason:
+        pytest.skip(str(reason))
+    yield server
+    server.remove()
+
+
+@pytest.fixture(scope="module")
+def postgres_to_crash() -> Iterator[PostgresServer]:
+    """A server of the module's own, to `kill()`, `restart()` and `start()` again: same port, same data."""
+    server = PostgresServer()
+    yield server
+    server.remove()
+
+
+@pytest.fixture(scope="module")
+def mariadb_to_crash() -> Iterator[MariadbServer]:
+    """A server of the module's own, to `kill()`, `restart()` and `start()` again: same port, same data."""
+    try:
+        server = MariadbServer()
+    except NotInstalledError as reason:
+        pytest.skip(str(reason))
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def postgres_database(postgres: PostgresServer) -> Iterator[Database]:
+    """An empty PostgreSQL database: `.dsn`, `.run(script)`, `.rows(sql)`."""
+    database = postgres.new_database()
+    yield database
+    postgres.drop(database)
+
+
+@pytest.fixture
+def mariadb_database(mariadb: MariadbServer) -> Iterator[Database]:
+    """An empty MariaDB database: `.dsn`, `.run(script)`, `.rows(sql)`."""
+    database = mariadb.new_database()
+    yield database
+    mariadb.drop(database)
