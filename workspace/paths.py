@@ -7,6 +7,7 @@ never read or write what the folders hold.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -17,7 +18,7 @@ from urllib.parse import urlsplit
 
 import platformdirs
 
-from workspace.errors import WorkspaceError
+from workspace.errors import DiskFullError, WorkspaceError
 
 OWNER_ONLY = 0o700
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -74,7 +75,7 @@ class JobPaths:
         return self.folder / "created"
 
     def create(self) -> JobPaths:
-        """Makes the folders that are missing and returns itself. Raises WorkspaceError where it may not.
+        """Makes the folders that are missing and returns itself. WorkspaceError, DiskFullError.
 
         The folder of all jobs gets a `.gitignore`, so that records don't get into somebody's repository.
         """
@@ -89,8 +90,16 @@ class JobPaths:
             if not ignore.exists():
                 ignore.write_text("*\n", encoding="utf-8")
             if not self.created.exists():
-                self.created.write_text(datetime.now(UTC).isoformat(timespec="microseconds") + "\n", "utf-8")
+                made = datetime.now(UTC).isoformat(timespec="microseconds")
+                self.created.touch(mode=0o600)
+                self.created.write_text(made + "\n", encoding="utf-8")
         except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise DiskFullError(
+                    "no space left for the job's folder",
+                    where=str(self.folder),
+                    advice="free some space, then run migrate again",
+                ) from error
             raise WorkspaceError(
                 f"can't make the job's folder: {error.strerror}",
                 where=str(self.folder),
