@@ -6,6 +6,8 @@ READY := .venv/.ready
 UV := $(shell uv pip install --help 2>/dev/null | grep -q config-settings-package && echo uv || echo .uv/bin/uv)
 # mysqlclient is built from source: without its client library it's left out, and all but MySQL and MariaDB works.
 LEFT_OUT := $(shell for name in libmariadb mysqlclient mariadb; do pkg-config --exists $$name 2>/dev/null && exit; done; echo mysqlclient)
+INSTALL = VIRTUAL_ENV=.venv $(UV) pip install -q --require-hashes -r .venv/requirements.txt \
+  --config-settings-package "llama-cpp-python:cmake.args=$(LLAMA)"
 
 .PHONY: demo test lint fix docs bench lock venv
 
@@ -37,9 +39,10 @@ $(READY): requirements.lock pyproject.toml | $(filter-out uv,$(UV))
 	@test -x .venv/bin/python || $(UV) venv -q --python '>=3.11' .venv
 	@$(if $(LEFT_OUT),echo "MySQL and MariaDB are left out. To have them: apt install libmariadb-dev pkg-config; rm $(READY); make venv")
 	@awk '/^[^ #]/ { skip = /^($(or $(LEFT_OUT),-))==/ } !skip' requirements.lock > .venv/requirements.txt
-	VIRTUAL_ENV=.venv $(UV) pip install -q --require-hashes -r .venv/requirements.txt \
-	  --config-settings-package "llama-cpp-python:cmake.args=$(LLAMA)"
-	VIRTUAL_ENV=.venv $(UV) pip install -q --no-deps -e .
+	@echo "installing what requirements.lock names; llama.cpp is compiled the first time (5 to 8 minutes on two cores)"
+	@# from the cache alone first: an index that forbids caching would have llama.cpp compiled for each new .venv
+	@$(INSTALL) --offline 2>/dev/null || $(INSTALL)
+	@VIRTUAL_ENV=.venv $(UV) pip install -q --no-deps -e .
 	@touch $(READY)
 
 .uv/bin/uv:
