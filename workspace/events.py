@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
+from workspace.database import newer_version
 from workspace.errors import WorkspaceError
 from workspace.plain import as_confidence, as_key, as_signal, as_text, plain, without_password
 
@@ -42,10 +43,10 @@ class Event:
     type: ClassVar[str]
 
 
-_event = dataclass(frozen=True, kw_only=False, config=ConfigDict(extra="forbid", hide_input_in_errors=True))
+_CONFIG = ConfigDict(extra="forbid", hide_input_in_errors=True)  # an error must not show what it refused
 
 
-@_event
+@dataclass(frozen=True, config=_CONFIG)
 class JobStarted(Event):
     """A job begins: DSNs masked, `options` as the command line gave them."""
 
@@ -56,7 +57,7 @@ class JobStarted(Event):
     options: Facts = Field(default_factory=dict)
 
 
-@_event
+@dataclass(frozen=True, config=_CONFIG)
 class PlanChanged(Event):
     """The plan is now `version`; `plan` is the whole YAML document."""
 
@@ -67,7 +68,7 @@ class PlanChanged(Event):
     why: Text = ""
 
 
-@_event
+@dataclass(frozen=True, config=_CONFIG)
 class PhaseStarted(Event):
     """The job goes over to a phase (`done` is the last)."""
 
@@ -75,7 +76,7 @@ class PhaseStarted(Event):
     phase: Phase
 
 
-@_event
+@dataclass(frozen=True, config=_CONFIG)
 class TableProfiled(Event):
     """What the survey found in one table: counts, shapes, ranges, samples masked or short."""
 
@@ -85,7 +86,7 @@ class TableProfiled(Event):
     profile: Facts
 
 
-@_event
+@dataclass(frozen=True, config=_CONFIG)
 class BeliefHeld(Event):
     """`claim` is held true of `subject` (`contacts.email_address`), on that evidence. A later one of the same
     subject and claim takes its place."""
@@ -97,7 +98,7 @@ class BeliefHeld(Event):
     confidence: Confidence = 1.0
 
 
-@_event
+@dataclass(frozen=True, config=_CONFIG)
 class DecisionMade(Event):
     """A decision, the rung of the ladder that made it, and its price. `choice` is any JSON value; None stands
     for "none of these". Recorded once, it is never asked for again."""
@@ -117,7 +118,7 @@ class DecisionMade(Event):
     seconds: Seconds = 0.0
 
 
-@_event
+@dataclass(frozen=True, config=_CONFIG)
 class QuestionAsked(Event):
     """A question for a person. `holds` names the entities that wait for the answer."""
 
@@ -131,7 +132,7 @@ class QuestionAsked(Event):
     holds: TextList = Field(default_factory=list)
 
 
-@_event
+@dataclass(frozen=True, config=_CONFIG)
 class QuestionAnswered(Event):
     """The answer to question `id`; `by` names who or what gave it (`person`, `file`, `deferred`)."""
 
@@ -141,7 +142,7 @@ class QuestionAnswered(Event):
     by: Text = "person"
 
 
-@_event
+@dataclass(frozen=True, config=_CONFIG)
 class ActionTaken(Event):
     """The loop took an action."""
 
@@ -150,7 +151,7 @@ class ActionTaken(Event):
     arguments: Facts = Field(default_factory=dict)
 
 
-@_event
+@dataclass(frozen=True, config=_CONFIG)
 class FeedbackGiven(Event):
     """What an action did: its outcome, what changed, what failed (by signature, with counts), what to attend
     to next, what it cost."""
@@ -164,7 +165,7 @@ class FeedbackGiven(Event):
     cost: Facts = Field(default_factory=dict)
 
 
-@_event
+@dataclass(frozen=True, config=_CONFIG)
 class PartStaged(Event):
     """A part of an entity's stage stands on disk, whole. Keys are the first and last row's, as text."""
 
@@ -178,18 +179,20 @@ class PartStaged(Event):
     bytes: Count
 
 
-@_event
+@dataclass(frozen=True, config=_CONFIG)
 class StageCompleted(Event):
-    """All parts of an entity stand. `snapshot` is True where they show one instant of the source."""
+    """All parts of an entity stand. `snapshot` is True where they show one instant of the source; `counted`
+    is the server's own COUNT of that instant, None where it was not asked."""
 
     type: ClassVar[str] = "stage_completed"
     entity: Text
     rows: Count
     parts: Count
     snapshot: bool = False
+    counted: Count | None = None
 
 
-@_event
+@dataclass(frozen=True, config=_CONFIG)
 class BatchCommitted(Event):
     """The target committed a batch; step 1 moves the rows, step 2 fills references within the entity.
 
@@ -214,7 +217,7 @@ class BatchCommitted(Event):
     recovered: bool = False
 
 
-@_event
+@dataclass(frozen=True, config=_CONFIG)
 class QuarantineSeen(Event):
     """A batch put `count` rows of one failure signature into quarantine; `example` is masked.
 
@@ -232,7 +235,7 @@ class QuarantineSeen(Event):
     batch: Count | None = None
 
 
-@_event
+@dataclass(frozen=True, config=_CONFIG)
 class EntityCompleted(Event):
     """All batches of an entity are committed."""
 
@@ -240,7 +243,7 @@ class EntityCompleted(Event):
     entity: Text
 
 
-@_event
+@dataclass(frozen=True, config=_CONFIG)
 class RetryMade(Event):
     """Something that may pass was tried again; `attempt` counts from 1."""
 
@@ -250,7 +253,7 @@ class RetryMade(Event):
     error: Text
 
 
-@_event
+@dataclass(frozen=True, config=_CONFIG)
 class Interrupted(Event):
     """A signal asked the job to stop; `signal` is its name (`SIGINT`)."""
 
@@ -258,7 +261,7 @@ class Interrupted(Event):
     signal: Annotated[str, BeforeValidator(as_signal)]
 
 
-@_event
+@dataclass(frozen=True, config=_CONFIG)
 class Verified(Event):
     """Verification ended."""
 
@@ -267,7 +270,7 @@ class Verified(Event):
     details: Facts = Field(default_factory=dict)
 
 
-@_event
+@dataclass(frozen=True, config=_CONFIG)
 class JobFinished(Event):
     """The command that ran the job ends by itself; a resumed job has several."""
 
@@ -276,7 +279,7 @@ class JobFinished(Event):
     exit_code: int
 
 
-@_event
+@dataclass(frozen=True, config=_CONFIG)
 class LessonLearnt(Event):
     """`remedy` was tried on a failure signature, and held or did not."""
 
@@ -321,24 +324,14 @@ def event_from_json(type_: str, body: str) -> Event:
     """
     adapter = _adapters.get(type_)
     if adapter is None:
-        raise newer_version(f"an event {type_[:60]!r}")
+        raise newer_version("workspace", f"an event {type_[:60]!r}")
     try:
         event = adapter.validate_json(body)
     except ValidationError as error:
         unknown = [e["loc"][0] for e in error.errors() if e["type"] == "unexpected_keyword_argument"]
         if unknown:
-            raise newer_version(f"a field {str(unknown[0])[:60]!r} of {type_}") from None
+            raise newer_version("workspace", f"a field {str(unknown[0])[:60]!r} of {type_}") from None
         first = error.errors()[0]
-        raise WorkspaceError(
-            f"the log is damaged: an event {type_} can't be read: {first['msg'][:120]}"
-        ) from None
+        raise WorkspaceError(f"the log is damaged: an event {type_} can't be read: {first['msg'][:120]}") from None
     assert isinstance(event, Event)
     return event
-
-
-def newer_version(what: str) -> WorkspaceError:
-    """The error for a workspace that a newer Packhorse wrote."""
-    return WorkspaceError(
-        f"this workspace was written by a newer version of Packhorse (it holds {what})",
-        advice="upgrade packhorse, or look at the job with the version that ran it",
-    )

@@ -1,0 +1,108 @@
+"""Events for tests: strategies for each type, and for logs that a job could have written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+
+from workspace import events as ev
+from workspace.log import Entry, Workspace
+from workspace.paths import JobPaths
+
+text = st.text(max_size=20)
+name = st.sampled_from(["accounts", "contacts", "notes", "x.y", "o'brien", "名"])
+signature = st.sampled_from(["birthday: cast date: '99/99/9999'", "email: not an email", "id: unique"])
+count = st.integers(0, 50_000)
+share = st.floats(0, 1)
+seconds = st.floats(0, 1e6)
+json = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False) | text,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3),
+    max_leaves=6,
+)
+facts = st.dictionaries(text, json, max_size=3)
+facts_list = st.lists(facts, max_size=3)
+question = st.sampled_from(["q1", "q2", "q3"])
+action = st.sampled_from(["map_field", "try_remedy", "preview"])
+key = st.none() | st.lists(text, min_size=1, max_size=3).map(tuple)
+
+EVENTS: dict[type[ev.Event], st.SearchStrategy[Any]] = {
+    ev.JobStarted: st.builds(ev.JobStarted, name, st.just("mysql://u:***@h/db"), text, facts),
+    ev.PlanChanged: st.builds(
+        ev.PlanChanged,
+        count,
+        text,
+        st.sampled_from(["rule", "experience", "choose", "propose", "person", "file"]),
+        text,
+    ),
+    ev.PhaseStarted: st.builds(ev.PhaseStarted, st.sampled_from(ev.PHASES)),
+    ev.TableProfiled: st.builds(ev.TableProfiled, st.sampled_from(["source", "target"]), name, facts),
+    ev.BeliefHeld: st.builds(ev.BeliefHeld, name, text, facts, share),
+    ev.DecisionMade: st.builds(
+        ev.DecisionMade,
+        text,
+        st.sampled_from(["match", "remedy"]),
+        name,
+        json,
+        st.sampled_from(ev.RUNGS),
+        share,
+        facts_list,
+        text,
+        count,
+        count,
+        count,
+        seconds,
+    ),
+    ev.QuestionAsked: st.builds(
+        ev.QuestionAsked, question, text, name, text, facts_list, facts, st.lists(name, max_size=2)
+    ),
+    ev.QuestionAnswered: st.builds(ev.QuestionAnswered, question, json, text),
+    ev.ActionTaken: st.builds(ev.ActionTaken, action, facts),
+    ev.FeedbackGiven: st.builds(
+        ev.FeedbackGiven,
+        action,
+        st.sampled_from(["done", "refused"]),
+        facts,
+        facts_list,
+        st.lists(text, max_size=2),
+        facts,
+    ),
+    ev.PartStaged: st.builds(ev.PartStaged, name, st.integers(0, 600), count, key, key, st.just("ab" * 32), count),
+    ev.StageCompleted: st.builds(ev.StageCompleted, name, count, count, st.booleans()),
+    ev.BatchCommitted: st.builds(
+        ev.BatchCommitted,
+        name,
+        st.integers(0, 600),
+        st.sampled_from([1, 2]),
+        st.integers(1, 3),
+        *[count] * 7,
+        seconds,
+        st.booleans(),
+    ),
+    ev.QuarantineSeen: st.builds(
+        ev.QuarantineSeen, name, signature, text, text, count, text, st.none() | st.integers(0, 600)
+    ),
+    ev.EntityCompleted: st.builds(ev.EntityCompleted, name),
+    ev.RetryMade: st.builds(ev.RetryMade, name, count, text),
+    ev.Interrupted: st.builds(ev.Interrupted, st.sampled_from(["SIGINT", "SIGTERM"])),
+    ev.Verified: st.builds(ev.Verified, st.booleans(), facts),
+    ev.JobFinished: st.builds(ev.JobFinished, text, st.integers(0, 130)),
+    ev.LessonLearnt: st.builds(ev.LessonLearnt, signature, text, st.booleans()),
+}
+
+logs = st.lists(st.one_of(*EVENTS.values()), max_size=40)
+
+
+def entries_of(events: Sequence[ev.Event]) -> list[Entry]:
+    """The events as a log would give them, a second apart."""
+    start = datetime(2024, 5, 1, tzinfo=UTC)
+    return [Entry(n, start + timedelta(seconds=n), event) for n, event in enumerate(events, 1)]
+
+
+def new_workspace(base: Path, job: str = "job") -> Workspace:
+    """An empty workspace, open to write."""
+    return Workspace.open(JobPaths(base, job), write=True)
