@@ -192,3 +192,97 @@ class Source(Protocol):
     def close(self) -> None:
         """Ends the connection. Safe to call twice."""
         ...
+
+
+@dataclass(frozen=True)
+class LedgerRow:
+    """One batch as the target's ledger has it. `step` 1 moved rows, 2 filled deferred references.
+
+    Counts are rows; read = inserted + updated + unchanged + merged + excluded + quarantined in step 1.
+    `checksum` is the sum, over the batch's loaded rows, of the last 60 bits of each row's target hash.
+    """
+
+    entity: str
+    batch: int
+    step: int
+    key_low: str
+    key_high: str
+    plan_version: int
+    read: int = 0
+    inserted: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    merged: int = 0
+    excluded: int = 0
+    quarantined: int = 0
+    checksum: int = 0
+
+
+class RowsRefusedError(Exception):
+    """The target refused rows for what they hold: a constraint, a type, a trigger.
+
+    `code` is the product's reason code, `constraint` and `column` are names or "", `line` is the refused
+    row's place in what was sent, from 1, or None where the target doesn't say; `message` is one line.
+    """
+
+    def __init__(self, code: str, message: str, *, constraint: str = "", column: str = "", line: int | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.constraint = constraint
+        self.column = column
+        self.line = line
+
+
+class TargetLostError(Exception):
+    """The connection or the server is gone, or something that passes stood in the way (deadlock, time-out,
+    too many connections): what was not committed isn't there, and trying again may work."""
+
+
+class Target(Protocol):
+    """A system that records are carried into. All writing happens between `begin` and `commit`, and in the
+    schema that is ours."""
+
+    dsn: str  # masked
+    identity: str
+
+    def catalogue(self) -> Catalogue:
+        """What is there, our own schema left out. Raises ConnectError."""
+        ...
+
+    def prepare(self) -> None:
+        """Makes our schema where it is missing. CatalogueError without the privilege; WorkspaceError where
+        a newer version made it."""
+        ...
+
+    def reconnect(self) -> None:
+        """A new connection in place of a lost one; TargetLostError while there is none."""
+        ...
+
+    def lease(self, job: str, source: str) -> None:
+        """Takes the job for this process until the connection ends. JobLockedError names who has it."""
+        ...
+
+    def register_entity(self, source: str, entity: str, table: str) -> int:
+        """The number of an entity of that source in our schema, the same each time."""
+        ...
+
+    def ledger(self) -> list[LedgerRow]:
+        """All rows of the leased job's ledger."""
+        ...
+
+    def begin(self) -> None:
+        """Begins a transaction in which constraints are checked at once."""
+        ...
+
+    def commit(self) -> None:
+        """Ends it, durably. TargetLostError leaves open whether it did: the ledger knows."""
+        ...
+
+    def rollback(self) -> None:
+        """Ends it without effect; safe on a lost connection."""
+        ...
+
+    def close(self) -> None:
+        """Ends the connection. Safe to call twice."""
+        ...

@@ -1,0 +1,1 @@
+"""The plan and its execution: exact, fast, and without a decision of its own."""

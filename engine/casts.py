@@ -46,7 +46,9 @@ def cast_to(column: Column, piece: Piece, where: str) -> Cast:
         )
     if piece.type == "BLOB" and column.kind not in (Kind.BINARY, Kind.UUID):
         raise PlanError(
-            f"binary cannot go to {column.name} ({column.type})", where=where, advice="map it to a bytea column"
+            f"binary cannot go to {column.name} ({column.type})",
+            where=where,
+            advice="map it to a bytea column",
         )
     return _RULES.get(column.kind, _other)(column, piece)
 
@@ -56,7 +58,11 @@ def _text(column: Column, piece: Piece) -> Cast:
     value = f"replace({raw}, chr(0), '')"
     if column.type.startswith(("character(", "char(", "bpchar")):
         value = f"rtrim({value}, ' ')"
-    reason = f"CASE WHEN length({value}) > {column.length} THEN {literal(f'length {column.length}')} END" if column.length else None
+    reason = (
+        f"CASE WHEN length({value}) > {column.length} THEN {literal(f'length {column.length}')} END"
+        if column.length
+        else None
+    )
     return Cast(value, reason, f"CASE WHEN contains({raw}, chr(0)) THEN 'nul removed' END")
 
 
@@ -91,7 +97,9 @@ def _decimal(column: Column, piece: Piece) -> Cast:
     shaped = rf"regexp_full_match({text}, '[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{{1,2}})?')"
     if column.precision is None or column.precision > 38:
         plain = rf"regexp_full_match({text}, '-?(0|[1-9][0-9]*)(\.[0-9]+)?')"
-        value = f"CASE WHEN {plain} THEN {text} ELSE CAST(TRY_CAST({text} AS DECIMAL(38,10)) AS VARCHAR) END"
+        simple = rf"regexp_full_match({text}, '[+-]?[0-9]+(\.[0-9]+)?')"
+        stripped = rf"regexp_replace({text}, '^[+]?(-?)0*([0-9])', '\1\2')"
+        value = f"CASE WHEN {plain} THEN {text} WHEN {simple} THEN {stripped} ELSE CAST(TRY_CAST({text} AS DECIMAL(38,10)) AS VARCHAR) END"
         reason = f"CASE WHEN NOT {shaped} THEN 'cast numeric' WHEN {text} IS NOT NULL AND ({value}) IS NULL THEN 'range numeric' END"
         return Cast(value, reason, change)
     scale = column.scale or 0
@@ -147,9 +155,7 @@ def _moment(type_: str, name: str) -> Callable[[Column, Piece], Cast]:
             return Cast(f"CAST({piece.sql} AS VARCHAR)", None, None)
         text, change = _blank(piece)
         zone = r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)?" if type_ == "TIMESTAMPTZ" else ""
-        shaped = (
-            rf"regexp_full_match({text}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([ T][0-9]{{2}}:[0-9]{{2}}(:[0-9]{{2}}(\.[0-9]{{1,6}}0*)?)?{zone})?')"
-        )
+        shaped = rf"regexp_full_match({text}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([ T][0-9]{{2}}:[0-9]{{2}}(:[0-9]{{2}}(\.[0-9]{{1,6}}0*)?)?{zone})?')"
         value = f"CASE WHEN {shaped} THEN CAST(TRY_CAST({text} AS {type_}) AS VARCHAR) END"
         reason = (
             f"CASE WHEN {_zero(text)} THEN 'soft zero date' "
@@ -193,8 +199,8 @@ def _array(column: Column, piece: Piece) -> Cast:
         return Cast("CAST(NULL AS VARCHAR)", None, None)
     # PostgreSQL's array_out quotes an element that is empty, spells NULL, or holds one of {}," \ or white space.
     item = "replace(x, chr(0), '')"
-    quoted = rf"'\"' || replace(replace({item}, '\', '\\'), '\"', '\\\"') || '\"'".replace('\\"', '"')
-    plain = rf"regexp_full_match({item}, '[^{{}},\"\\\s]+')".replace('\\"', '"') + f" AND lower({item}) <> 'null'"
+    plain = rf"""regexp_full_match({item}, '[^{{}},"\\\s]+') AND lower({item}) <> 'null'"""
+    quoted = rf"""'"' || replace(replace({item}, '\', '\\'), '"', '\"') || '"'"""
     body = f"list_transform({piece.sql}, lambda x: CASE WHEN x IS NULL THEN 'NULL' WHEN {plain} THEN {item} ELSE {quoted} END)"
     return Cast(f"'{{' || array_to_string({body}, ',') || '}}'", None, None)
 

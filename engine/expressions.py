@@ -154,13 +154,22 @@ class Compiler:
         if isinstance(node, (exp.Query, exp.Subquery, exp.Exists)):
             what, advice = "a subquery is not allowed", "put joins and subqueries in the entity's `from:`"
         elif isinstance(node, (exp.AggFunc, exp.Window)):
-            what, advice = "an aggregate or window is not allowed", "an expression sees one row; aggregate in `from:`"
+            what, advice = (
+                "an aggregate or window is not allowed",
+                "an expression sees one row; aggregate in `from:`",
+            )
         elif isinstance(node, exp.Anonymous):
             what, advice = f"unknown function {node.name}()", _function_advice(node.name)
         elif isinstance(node, exp.Func):
-            what, advice = f"the function {node.sql_name().lower()}() is not allowed", _function_advice(node.sql_name())
+            what, advice = (
+                f"the function {node.sql_name().lower()}() is not allowed",
+                _function_advice(node.sql_name()),
+            )
         else:
-            what, advice = f"{type(node).__name__.lower()} is not allowed", "only scalar expressions over the row are"
+            what, advice = (
+                f"{type(node).__name__.lower()} is not allowed",
+                "only scalar expressions over the row are",
+            )
         return ExpressionError(what, where=f"{self._where}{self._position(node)}", advice=advice)
 
     def _position(self, node: exp.Expression) -> str:
@@ -307,9 +316,14 @@ class Compiler:
             level = max(level, la, lb)
         assert subject is not None
         choices = ", ".join(
-            p.sql if p.type == subject.type else f"CAST({p.sql} AS {'VARCHAR' if subject.type == 'VARCHAR' else NUMBER})" for p in parts
+            p.sql
+            if p.type == subject.type
+            else f"CAST({p.sql} AS {'VARCHAR' if subject.type == 'VARCHAR' else NUMBER})"
+            for p in parts
         )
-        return Piece(f"({subject.sql} IN ({choices}))", _first(subject.reason, *(p.reason for p in parts)), "BOOLEAN"), level
+        return Piece(
+            f"({subject.sql} IN ({choices}))", _first(subject.reason, *(p.reason for p in parts)), "BOOLEAN"
+        ), level
 
     def _between(self, node: exp.Between) -> tuple[Piece, int]:
         both = exp.And(
@@ -347,7 +361,11 @@ class Compiler:
         default, c = self._node(node.args["default"]) if node.args.get("default") else (Piece("NULL", None, "NULL"), 0)
         values = [value for _, value in branches] + [default]
         type_ = self._common(values)
-        sql = "CASE " + " ".join(f"WHEN {c.sql} THEN {_to(v, type_)}" for c, v in branches) + f" ELSE {_to(default, type_)} END"
+        sql = (
+            "CASE "
+            + " ".join(f"WHEN {c.sql} THEN {_to(v, type_)}" for c, v in branches)
+            + f" ELSE {_to(default, type_)} END"
+        )
         reason = None
         if any(v.reason for v in values) or any(c.reason for c, _ in branches):
             reason = "CASE " + " ".join(
@@ -358,7 +376,9 @@ class Compiler:
         return Piece(sql, reason, type_), max(level, c)
 
     def _if(self, node: exp.If) -> tuple[Piece, int]:
-        return self._case(exp.Case(ifs=[exp.If(this=node.this, true=node.args["true"])], default=node.args.get("false")))
+        return self._case(
+            exp.Case(ifs=[exp.If(this=node.this, true=node.args["true"])], default=node.args.get("false"))
+        )
 
     def _coalesce(self, node: exp.Coalesce) -> tuple[Piece, int]:
         compiled = [self._node(part) for part in [node.this, *node.expressions]]
@@ -393,7 +413,9 @@ class Compiler:
             return "NUMBER"
         if "BLOB" in types or any(t.endswith("[]") for t in types):
             raise ExpressionError(
-                "the branches mix text with binary or a list", where=self._where, advice="make all branches one type"
+                "the branches mix text with binary or a list",
+                where=self._where,
+                advice="make all branches one type",
             )
         return "VARCHAR"
 
@@ -413,7 +435,14 @@ class Compiler:
                 if not isinstance(part, exp.Expression) or (isinstance(part, exp.Literal) and not part.is_string):
                     replaced.append(part)
                     continue
-                is_number_argument = key in ("start", "length", "position", "part_index", "occurrence", "group")
+                is_number_argument = key in (
+                    "start",
+                    "length",
+                    "position",
+                    "part_index",
+                    "occurrence",
+                    "group",
+                )
                 if isinstance(node, (exp.Left, exp.Right, exp.Chr)) and key in ("expression", "expressions"):
                     is_number_argument = True
                 piece, at = self._number(part) if is_number_argument else self._as_text(part)
@@ -441,7 +470,9 @@ class Compiler:
         digits = node.args.get("decimals")
         if digits is not None and not (isinstance(digits, exp.Literal) and not digits.is_string):
             raise self._refusal(digits)
-        return Piece(f"{name}({inner.sql}{f', {digits.sql()}' if digits is not None else ''})", inner.reason, "NUMBER"), level
+        return Piece(
+            f"{name}({inner.sql}{f', {digits.sql()}' if digits is not None else ''})", inner.reason, "NUMBER"
+        ), level
 
     def _strptime(self, node: exp.StrToTime) -> tuple[Piece, int]:
         piece, level = self._as_text(node.this)
@@ -473,7 +504,11 @@ class Compiler:
         column = self.hoists.add(level, call)
         own = f"CASE WHEN {column}.r IS NOT NULL THEN CASE WHEN {column}.soft THEN 'soft ' ELSE 'function ' END || {literal(function.name + ': ')} || {column}.r END"
         inner = _first(*(p.reason for p, _ in compiled))
-        value = f"{column}.v" if function.returns in ("VARCHAR", "VARCHAR[]", "BOOLEAN") else f"TRY_CAST({column}.v AS {function.returns})"
+        value = (
+            f"{column}.v"
+            if function.returns in ("VARCHAR", "VARCHAR[]", "BOOLEAN")
+            else f"TRY_CAST({column}.v AS {function.returns})"
+        )
         type_ = "NUMBER" if function.returns.startswith("DECIMAL") else function.returns
         return Piece(value, _first(inner, own), type_), level + 1
 
@@ -486,7 +521,9 @@ def _first(*reasons: str | None) -> str | None:
 
 
 def _to(piece: Piece, type_: str) -> str:
-    return f"CAST({piece.sql} AS VARCHAR)" if type_ == "VARCHAR" and piece.type not in ("VARCHAR", "NULL") else piece.sql
+    return (
+        f"CAST({piece.sql} AS VARCHAR)" if type_ == "VARCHAR" and piece.type not in ("VARCHAR", "NULL") else piece.sql
+    )
 
 
 def _word(type_: str) -> str:

@@ -163,13 +163,17 @@ def parse_plan(text: str, name: str = "plan") -> Plan:
         mark = error.problem_mark or error.context_mark
         where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
         raise PlanError(
-            f"not valid YAML: {error.problem or error.context}", where=where, advice="mend the line and run it again"
+            f"not valid YAML: {error.problem or error.context}",
+            where=where,
+            advice="mend the line and run it again",
         ) from None
     except YAMLError as error:
         raise PlanError(f"not valid YAML: {' '.join(str(error).split())[:200]}", where=name) from None
     if not isinstance(document, CommentedMap):
         raise PlanError(
-            "a plan is a mapping with the key entities", where=f"{name}:1:1", advice="`migrate init` writes one to start from"
+            "a plan is a mapping with the key entities",
+            where=f"{name}:1:1",
+            advice="`migrate init` writes one to start from",
         )
     try:
         return Plan.model_validate(_plain(document))
@@ -193,7 +197,9 @@ def load_plan(path: Path) -> Plan:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise PlanError("no such plan", where=str(path), advice="`migrate init` or `migrate plan draft` writes one") from None
+        raise PlanError(
+            "no such plan", where=str(path), advice="`migrate init` or `migrate plan draft` writes one"
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise PlanError(f"cannot be read: {error.__class__.__name__}", where=str(path)) from None
     return parse_plan(text, str(path))

@@ -1,0 +1,44 @@
+"""Our own schema in a PostgreSQL target: jobs, entities, the ledger, the crosswalk, quarantine.
+
+Changed only by adding a step to STEPS; a step never changes once released.
+"""
+
+from __future__ import annotations
+
+SCHEMA = "packhorse"
+
+
+def _create(schema: str) -> tuple[str, ...]:
+    return (
+        f"""CREATE TABLE {schema}.job (
+            id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+            name text NOT NULL UNIQUE,
+            source text NOT NULL,
+            host text, pid int, since timestamptz)""",
+        f"""CREATE TABLE {schema}.entity (
+            id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+            source text NOT NULL, name text NOT NULL, target_table text NOT NULL,
+            UNIQUE (source, name, target_table))""",
+        f"""CREATE TABLE {schema}.ledger (
+            job_id int NOT NULL REFERENCES {schema}.job, entity_id int NOT NULL REFERENCES {schema}.entity,
+            batch int NOT NULL, step smallint NOT NULL,
+            key_low text NOT NULL, key_high text NOT NULL, plan_version int NOT NULL,
+            read int NOT NULL, inserted int NOT NULL, updated int NOT NULL, unchanged int NOT NULL,
+            merged int NOT NULL, excluded int NOT NULL, quarantined int NOT NULL, checksum numeric NOT NULL,
+            committed_at timestamptz NOT NULL DEFAULT now(),
+            PRIMARY KEY (job_id, entity_id, batch, step))""",
+        f"""CREATE TABLE {schema}.crosswalk (
+            entity_id int NOT NULL, job_id int NOT NULL, batch int NOT NULL,
+            old_id text NOT NULL, new_id text NOT NULL,
+            source_hash uuid NOT NULL, target_hash uuid NOT NULL, reference_hash uuid, replaced jsonb,
+            PRIMARY KEY (entity_id, old_id))""",
+        f"""CREATE TABLE {schema}.quarantine (
+            job_id int NOT NULL, entity_id int NOT NULL, batch int NOT NULL, row bigint NOT NULL, key text NOT NULL,
+            field text NOT NULL, code text NOT NULL, signature text NOT NULL, detail text NOT NULL,
+            raw json NOT NULL, status text NOT NULL DEFAULT 'open' CHECK (status IN ('open', 'dropped')),
+            PRIMARY KEY (job_id, entity_id, row))""",
+    )
+
+
+STEPS = (_create,)
+"""What makes the schema, in order; its version is how many have been done."""

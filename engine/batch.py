@@ -1,0 +1,334 @@
+"""A batch: one part of the stage, carried into the target in one transaction, exactly once.
+
+Its ledger row is taken first and is unique, so of two workers on one batch one wins and the other sees
+that there is nothing to do; rows, crosswalk and quarantine commit with it or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from connectors.postgres import PostgresTarget
+from connectors.protocols import LedgerRow, RowsRefusedError
+from engine.check import CheckedEntity
+from engine.compile import EXCLUDED, LOADED, QUARANTINED, key_sql, raw_sql
+from engine.expressions import identifier, literal
+from engine.faults import fault_point
+from engine.prepare import Prepared
+from engine.stage import part_path
+from engine.transform import execute, fetch, shape_sql
+from workspace.events import PartStaged
+from workspace.paths import JobPaths
+
+QUARANTINE = pa.schema([(name, pa.string()) for name in ("row", "key", "field", "code", "signature", "detail", "raw")])
+
+
+@dataclass(frozen=True)
+class BatchRows:
+    """What one batch would do. Tables hold text columns; `inserts` and `updates` begin with _ph_n, _ph_key,
+    _ph_id, _ph_source_hash, _ph_target_hash; `quarantined` has QUARANTINE's columns."""
+
+    inserts: pa.Table
+    updates: pa.Table
+    unchanged: int
+    unchanged_sum: int
+    excluded: int
+    quarantined: pa.Table
+
+
+def batch_rows(
+    duck: duckdb.DuckDBPyConnection, paths: JobPaths, prepared: Prepared, part: PartStaged, out: Path
+) -> BatchRows:
+    """Sorts a transformed part's rows by what the batch does with them."""
+    entity = prepared.entity
+    existing = (
+        f"LEFT JOIN read_parquet({literal(str(prepared.existing))}) e ON e.old_id = t._ph_key"
+        if prepared.existing
+        else "LEFT JOIN (SELECT NULL::VARCHAR AS old_id, NULL::VARCHAR AS new_id, NULL::VARCHAR AS source_hash, NULL::VARCHAR AS target_hash WHERE false) e ON false"
+    )
+    # md5 and uuid spell one hash in two ways
+    same = "replace(e.target_hash, '-', '') = t._ph_target_hash AND replace(e.source_hash, '-', '') = t._ph_source_hash"
+    execute(
+        duck,
+        f'CREATE OR REPLACE TEMP TABLE batch AS SELECT t.*, l."index" AS _ph_index, l.field AS _ph_lost_field, l.detail AS _ph_detail, '
+        f"e.new_id AS _ph_existing, coalesce({same}, false) AS _ph_same "
+        f"FROM read_parquet({literal(str(out))}) t LEFT JOIN read_parquet({literal(str(prepared.losers))}) l ON l._ph_n = t._ph_n {existing}",
+    )
+    fields = "".join(f", {identifier(f.column.name)}" for f in entity.fields)
+    head = "_ph_n, _ph_key, {id} AS _ph_id, _ph_source_hash, _ph_target_hash"
+    enters = f"_ph_outcome = {LOADED} AND (_ph_index IS NULL OR _ph_existing IS NOT NULL)"
+    inserts = fetch(
+        duck,
+        f"SELECT {head.format(id='_ph_id')}{fields} FROM batch WHERE {enters} AND _ph_existing IS NULL ORDER BY _ph_n",
+    )
+    updates = fetch(
+        duck,
+        f"SELECT {head.format(id='_ph_existing')}{fields} FROM batch WHERE {enters} AND _ph_existing IS NOT NULL AND NOT _ph_same ORDER BY _ph_n",
+    )
+    same_sums = fetch(duck, f"SELECT _ph_target_hash FROM batch WHERE {enters} AND _ph_same")
+    (excluded,) = execute(duck, f"SELECT count(*) FROM batch WHERE _ph_outcome = {EXCLUDED}").fetchone() or (0,)
+    shape = shape_sql("_ph_shown")
+    raw = raw_sql(entity)
+    stage = literal(str(part_path(paths.stage / entity.name, part.part)))
+    quarantined = fetch(
+        duck,
+        f'SELECT CAST(_ph_n AS VARCHAR) AS "row", _ph_key AS key, _ph_field AS field, '
+        f"regexp_extract(_ph_reason, '^[a-z_]+') AS code, "
+        f"_ph_field || ': ' || _ph_reason || CASE WHEN _ph_shown IS NOT NULL AND _ph_shown <> '' THEN ': ''' || {shape} || '''' ELSE '' END AS signature, "
+        f"_ph_reason AS detail, _ph_raw AS raw FROM batch WHERE _ph_outcome = {QUARANTINED} "
+        f"UNION ALL SELECT CAST(b._ph_n AS VARCHAR), b._ph_key, b._ph_lost_field, 'unique', b._ph_lost_field || ': unique ' || b._ph_index || "
+        f"CASE WHEN starts_with(b._ph_detail, 'collides') THEN '' ELSE ', ' || b._ph_detail END, "
+        f"'unique ' || b._ph_index || ', ' || b._ph_detail, s.raw FROM batch b JOIN (SELECT _ph_n, {raw} AS raw FROM read_parquet({stage})) s ON s._ph_n = b._ph_n "
+        f"WHERE b._ph_outcome = {LOADED} AND b._ph_index IS NOT NULL AND b._ph_existing IS NULL",
+    )
+    return BatchRows(
+        inserts,
+        updates,
+        same_sums.num_rows,
+        _checksum(same_sums["_ph_target_hash"]),
+        int(excluded),
+        quarantined.cast(QUARANTINE),
+    )
+
+
+def commit_batch(
+    target: PostgresTarget,
+    duck: duckdb.DuckDBPyConnection,
+    paths: JobPaths,
+    entity: CheckedEntity,
+    part: PartStaged,
+    rows: BatchRows,
+    version: int,
+) -> tuple[LedgerRow, pa.Table] | None:
+    """Carries a batch into the target in one transaction; its ledger row and its quarantined rows.
+
+    None when the ledger has the batch already. Keeps the invariant that a ledger row is there if and only
+    if the batch's rows, crosswalk and quarantine are. TargetLostError leaves open whether it committed:
+    calling again tells.
+    """
+    row = LedgerRow(entity.name, part.part, 1, _shown(part.key_low), _shown(part.key_high), version, read=part.rows)
+    target.begin()
+    try:
+        if not target.take(row):
+            target.rollback()
+            return None
+        fault_point("after ledger taken")
+        inserts = _with_ids(target, entity, rows.inserts)
+        refused: list[tuple[int, RowsRefusedError]] = []
+        inserted, replaced = _enter(target, entity, inserts, refused)
+        fault_point("in copy")
+        updated = _update(target, entity, rows.updates, refused)
+        bad = {n for n, _ in refused}
+        kept = _without(inserts, bad)
+        renewed = _without(rows.updates, bad)
+        if kept.num_rows:
+            target.crosswalk(entity.name, part.part, _crosswalk(entity, kept, replaced))
+        if renewed.num_rows:
+            target.renew_crosswalk(
+                entity.name,
+                part.part,
+                pa.table(
+                    {
+                        "old_id": renewed["_ph_key"],
+                        "source_hash": renewed["_ph_source_hash"],
+                        "target_hash": renewed["_ph_target_hash"],
+                    }
+                ),
+            )
+        quarantined = rows.quarantined
+        if refused:
+            quarantined = pa.concat_tables([quarantined, _refused_rows(duck, paths, entity, part, refused)])
+        if quarantined.num_rows:
+            target.quarantine(entity.name, part.part, quarantined)
+        row = replace(
+            row,
+            inserted=inserted,
+            updated=updated + len(replaced),
+            unchanged=rows.unchanged,
+            excluded=rows.excluded,
+            quarantined=quarantined.num_rows,
+            checksum=rows.unchanged_sum + _checksum(kept["_ph_target_hash"]) + _checksum(renewed["_ph_target_hash"]),
+        )
+        target.settle(row)
+        fault_point("before commit")
+        target.commit()
+    except BaseException:
+        target.rollback()
+        raise
+    fault_point("after commit")
+    return row, quarantined
+
+
+def load_refusing(
+    rows: pa.Table, load: Callable[[pa.Table], None], refused: list[tuple[int, RowsRefusedError]]
+) -> None:
+    """Loads rows, setting aside those that the target refuses one by one, with the reason of each.
+
+    Where the target names the line, what stands before it is loaded and the line tried alone; where it
+    doesn't (a check at the statement's end), the rows are halved. Every row is loaded or in `refused`.
+    """
+    pending = [rows] if rows.num_rows else []
+    while pending:
+        current = pending.pop()
+        try:
+            load(current)
+            continue
+        except RowsRefusedError as error:
+            if current.num_rows == 1:
+                refused.append((current["_ph_n"][0].as_py(), error))
+                continue
+            line = error.line
+        if line is not None and 1 <= line <= current.num_rows:
+            pieces = [current.slice(0, line - 1), current.slice(line - 1, 1), current.slice(line)]
+        else:
+            half = current.num_rows // 2
+            pieces = [current.slice(0, half), current.slice(half)]
+        pending += [piece for piece in reversed(pieces) if piece.num_rows]
+
+
+class _Load:
+    """Loads a slice within a savepoint; counts what entered."""
+
+    def __init__(self, target: PostgresTarget, entity: CheckedEntity) -> None:
+        self.target = target
+        self.entity = entity
+        self.entered = 0
+        self.replaced: dict[tuple[str, ...], str] = {}
+
+    def __call__(self, rows: pa.Table) -> None:
+        columns = list(self.entity.written)
+        with self.target.savepoint():
+            replaced: dict[tuple[str, ...], str] = {}
+            if self.entity.plan.write == "upsert":
+                replaced = self.target.upsert(self.entity.target, columns, self.entity.identity, rows)
+            else:
+                self.target.insert(self.entity.target, columns, rows)
+        self.entered += rows.num_rows - len(replaced)
+        self.replaced |= replaced
+
+
+def _enter(
+    target: PostgresTarget, entity: CheckedEntity, inserts: pa.Table, refused: list[tuple[int, RowsRefusedError]]
+) -> tuple[int, dict[tuple[str, ...], str]]:
+    load = _Load(target, entity)
+    load_refusing(inserts, load, refused)
+    return load.entered, load.replaced
+
+
+def _update(
+    target: PostgresTarget, entity: CheckedEntity, rows: pa.Table, refused: list[tuple[int, RowsRefusedError]]
+) -> int:
+    """Brings rows that an earlier job loaded up to what the source holds now; deferred columns stay."""
+    if rows.num_rows == 0:
+        return 0
+    if entity.id_column is None:
+        # A link row is its key: the same key again is the same row.
+        return int(rows.num_rows)
+    columns = [f.column.name for f in entity.fields if not f.deferred]
+    identity = entity.id_column.name
+    before = len(refused)
+
+    def load(slice_: pa.Table) -> None:
+        with target.savepoint():
+            target.update(entity.target, identity, columns, slice_)
+
+    if columns:
+        load_refusing(_named(rows, identity), load, refused)
+    return int(rows.num_rows) - (len(refused) - before)
+
+
+def _with_ids(target: PostgresTarget, entity: CheckedEntity, rows: pa.Table) -> pa.Table:
+    if entity.id_column is None:
+        return rows
+    if entity.plan.id == "sequence":
+        ids = target.next_ids(entity.id_column.sequence, rows.num_rows) if rows.num_rows else []
+        rows = rows.set_column(rows.column_names.index("_ph_id"), "_ph_id", pa.array(ids, pa.string()))
+    return _named(rows, entity.id_column.name)
+
+
+def _named(rows: pa.Table, identity: str) -> pa.Table:
+    return rows.append_column(identity, rows["_ph_id"])
+
+
+def _crosswalk(entity: CheckedEntity, rows: pa.Table, replaced: dict[tuple[str, ...], str]) -> pa.Table:
+    if entity.id_column is None:
+        new = pc.binary_join_element_wise(*(rows[c] for c in entity.identity), "\x1f")
+    else:
+        new = rows["_ph_id"]
+    held = pa.nulls(rows.num_rows, pa.string())
+    if replaced:
+        keys = zip(*(rows[c].to_pylist() for c in entity.identity), strict=True)
+        held = pa.array([replaced.get(tuple(k)) for k in keys], pa.string())
+    return pa.table(
+        {
+            "old_id": rows["_ph_key"],
+            "new_id": new,
+            "source_hash": rows["_ph_source_hash"],
+            "target_hash": rows["_ph_target_hash"],
+            "replaced": held,
+        }
+    )
+
+
+def _refused_rows(
+    duck: duckdb.DuckDBPyConnection,
+    paths: JobPaths,
+    entity: CheckedEntity,
+    part: PartStaged,
+    refused: Sequence[tuple[int, RowsRefusedError]],
+) -> pa.Table:
+    """The quarantine rows of what only the target could see."""
+    stage = literal(str(part_path(paths.stage / entity.name, part.part)))
+    numbers = ", ".join(str(n) for n, _ in refused)
+    found = {
+        n: (key, raw)
+        for n, key, raw in execute(
+            duck,
+            f"SELECT _ph_n, {key_sql(entity)}, {raw_sql(entity)} FROM read_parquet({stage}) WHERE _ph_n IN ({numbers})",
+        ).fetchall()
+    }
+    out: dict[str, list[str]] = {name: [] for name in QUARANTINE.names}
+    for n, error in refused:
+        key, raw = found[n]
+        constraint = next((u for u in entity.target.unique_keys if u.name == error.constraint), None)
+        field = error.column or (", ".join(constraint.columns) if constraint else "")
+        about = error.constraint or error.message.split(":")[0][:80]
+        for name, value in zip(
+            QUARANTINE.names,
+            (str(n), key, field, error.code, f"{field or entity.name}: {error.code} {about}", error.message, raw),
+            strict=True,
+        ):
+            out[name].append(value)
+    return pa.table(out, schema=QUARANTINE)
+
+
+def _without(rows: pa.Table, numbers: set[int]) -> pa.Table:
+    if not numbers:
+        return rows
+    return rows.filter(pc.invert(pc.is_in(rows["_ph_n"], pa.array(sorted(numbers), pa.int64()))))
+
+
+def _checksum(hashes: pa.ChunkedArray) -> int:
+    """The sum of the last 60 bits of each MD5, as an exact integer; independent of the rows' order."""
+    if len(hashes) == 0:
+        return 0
+    tails = (
+        pc.utf8_slice_codeunits(pc.replace_substring(hashes, "-", ""), 17, 32)
+        .to_numpy(zero_copy_only=False)
+        .astype("S15")
+    )
+    digits = np.frombuffer(tails.tobytes(), dtype=np.uint8).reshape(len(tails), 15).astype(np.int64)
+    values = np.where(digits >= 97, digits - 87, digits - 48)
+    totals = values.sum(axis=0)
+    return sum(int(total) << (4 * (14 - i)) for i, total in enumerate(totals))
+
+
+def _shown(key: tuple[str, ...] | None) -> str:
+    return "\x1f".join(key or ())

@@ -1,0 +1,331 @@
+"""Holds a plan against the two systems it speaks of, before any row moves.
+
+What comes out is ordered, complete and safe to execute; what can't be is refused with the place in the
+plan and the names that are there. Reads catalogues only, never a row.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from connectors.protocols import Catalogue, Column, Kind, Source, Table
+from engine.expressions import columns_of
+from engine.plan import EntityPlan, FieldPlan, Plan
+from workspace.errors import CatalogueError, PlanError
+
+
+@dataclass(frozen=True)
+class CheckedField:
+    """One target column and where its value comes from. `deferred`: filled in the second pass."""
+
+    column: Column
+    plan: FieldPlan
+    deferred: bool
+    where: str
+
+
+@dataclass(frozen=True)
+class CheckedEntity:
+    """An entity with both of its tables. `id_column` is None where `id: none`."""
+
+    name: str
+    plan: EntityPlan
+    source: Table
+    target: Table
+    id_column: Column | None
+    fields: tuple[CheckedField, ...]
+    unaccounted: tuple[str, ...]
+
+    @property
+    def deferred(self) -> tuple[CheckedField, ...]:
+        """The fields of the second pass."""
+        return tuple(f for f in self.fields if f.deferred)
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The entities whose crosswalk this one needs."""
+        return tuple(dict.fromkeys(f.plan.ref for f in self.fields if f.plan.ref))
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The target columns that name a row: the id's column, or the primary key's with `id: none`."""
+        return (self.id_column.name,) if self.id_column else self.target.primary_key
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The target columns that a load writes, the id's first."""
+        first = (self.id_column.name,) if self.id_column else ()
+        return first + tuple(f.column.name for f in self.fields)
+
+
+@dataclass(frozen=True)
+class CheckedPlan:
+    """The plan with its entities in load order."""
+
+    plan: Plan
+    entities: tuple[CheckedEntity, ...]
+
+    def entity(self, name: str) -> CheckedEntity:
+        """The entity of that name; KeyError when there is none."""
+        return next(e for e in self.entities if e.name == name)
+
+
+def check_plan(plan: Plan, source: Source, target: Catalogue) -> CheckedPlan:
+    """The plan, checked. PlanError or CatalogueError (exit code 2) for the first thing that can't be."""
+    if not plan.entities:
+        raise PlanError("the plan has no entities", where="entities", advice="`migrate plan draft` writes some")
+    tables = {name: _target_table(name, entity, target) for name, entity in plan.entities.items()}
+    order, deferred = _order(plan, tables)
+    checked = [_entity(name, plan, source, tables[name], deferred) for name in order]
+    return CheckedPlan(plan, tuple(checked))
+
+
+def _target_table(name: str, entity: EntityPlan, target: Catalogue) -> Table:
+    table = target.tables.get(entity.to)
+    if table is None:
+        raise PlanError(
+            f"the target has no table {entity.to!r}{_near(entity.to, target.tables)}",
+            where=f"entities.{name}.to",
+            advice=f"the target has: {_some(target.tables)}"
+            if target.tables
+            else "the target database is empty: create its tables first",
+        )
+    if table.view:
+        raise PlanError(f"{entity.to!r} is a view", where=f"entities.{name}.to", advice="load the table behind it")
+    if table.privileges is not None:
+        needed = ["insert", "select"]
+        if missing := [verb for verb in needed if verb not in table.privileges]:
+            raise CatalogueError(
+                f"no privilege to {' or '.join(missing)} on the target's {entity.to}",
+                where=f"entities.{name}.to",
+                advice=f"GRANT {', '.join(m.upper() for m in missing)} ON {entity.to} TO the user of the target DSN",
+            )
+    return table
+
+
+def _entity(name: str, plan: Plan, source: Source, target: Table, deferred: set[tuple[str, str]]) -> CheckedEntity:
+    entity = plan.entities[name]
+    here = f"entities.{name}"
+    try:
+        table = source.describe(entity.from_)
+    except CatalogueError as error:
+        raise CatalogueError(error.what, where=f"{here}.from", advice=error.advice) from None
+    names = [c.name for c in table.columns]
+    for key in entity.key:
+        if key not in names:
+            raise PlanError(
+                f"the source has no column {key!r}{_near(key, names)}",
+                where=f"{here}.key",
+                advice=f"it has: {_some(names)}",
+            )
+    id_column = _id_column(entity, target, here)
+    fields = []
+    used: set[str] = set(entity.key)
+    for column_name, field in entity.fields.items():
+        where = f"{here}.fields.{column_name}"
+        column = target.column(column_name)
+        if column is None:
+            raise PlanError(
+                f"the target's {entity.to} has no column {column_name!r}{_near(column_name, [c.name for c in target.columns])}",
+                where=where,
+                advice=f"it has: {_some(c.name for c in target.columns)}",
+            )
+        if column.generated:
+            raise PlanError(f"{column_name} is generated by the target", where=where, advice="leave the field out")
+        if id_column is not None and column_name == id_column.name:
+            raise PlanError(
+                f"{column_name} is the id, which `id: {entity.id}` fills", where=where,
+                advice="leave the field out, or say `id: none`",
+            )  # fmt: skip
+        if field.map is not None and field.map not in plan.value_maps:
+            raise PlanError(
+                f"no value map {field.map!r}{_near(field.map, plan.value_maps)}", where=where,
+                advice=f"value_maps has: {_some(plan.value_maps) or 'none'}",
+            )  # fmt: skip
+        if field.map is not None:
+            _check_labels(column, field, plan, where)
+        if not field.constant:
+            for drawn in columns_of(field.expression, where):
+                used.update([drawn] if drawn in names else [n for n in names if n.lower() == drawn.lower()])
+        fields.append(CheckedField(column, field, (name, column_name) in deferred, where))
+    if entity.where:
+        used.update(columns_of(entity.where, f"{here}.where"))
+    _check_required(entity, target, id_column, here)
+    for left in entity.unmapped:
+        if left not in names:
+            raise PlanError(
+                f"the source has no column {left!r}{_near(left, names)}",
+                where=f"{here}.unmapped",
+                advice=f"it has: {_some(names)}",
+            )
+    if entity.deleted is not None and target.column(entity.deleted.column) is None:
+        raise PlanError(
+            f"the target's {entity.to} has no column {entity.deleted.column!r}", where=f"{here}.deleted.column",
+            advice="name the column that marks a row as deleted",
+        )  # fmt: skip
+    unaccounted = tuple(n for n in names if n not in used and n not in entity.unmapped)
+    return CheckedEntity(name, entity, table, target, id_column, tuple(fields), unaccounted)
+
+
+def _id_column(entity: EntityPlan, target: Table, here: str) -> Column | None:
+    if entity.id == "none":
+        if missing := [c for c in target.primary_key if c not in entity.fields]:
+            raise PlanError(
+                f"`id: none` and the primary key's column {missing[0]!r} has no field", where=f"{here}.id",
+                advice="map it, or say where the id comes from: keep, uuid5 or sequence",
+            )  # fmt: skip
+        return None
+    if len(target.primary_key) != 1:
+        raise PlanError(
+            f"the target's {target.name} has {'no primary key' if not target.primary_key else 'a primary key of several columns'}",
+            where=f"{here}.id",
+            advice="say `id: none` and map the key's columns",
+        )
+    column = target.column(target.primary_key[0])
+    assert column is not None
+    if entity.id == "uuid5" and column.kind not in (Kind.UUID, Kind.TEXT):
+        raise PlanError(
+            f"`id: uuid5` and {column.name} is {column.type}",
+            where=f"{here}.id",
+            advice="use keep or sequence",
+        )
+    if entity.id == "sequence" and not column.sequence:
+        raise PlanError(
+            f"`id: sequence` and {column.name} has no sequence",
+            where=f"{here}.id",
+            advice="use keep or uuid5",
+        )
+    if entity.id == "keep" and len(entity.key) != 1:
+        raise PlanError(
+            "`id: keep` and the source key has several columns",
+            where=f"{here}.id",
+            advice="use uuid5 or sequence",
+        )
+    return column
+
+
+def _check_required(entity: EntityPlan, target: Table, id_column: Column | None, here: str) -> None:
+    for column in target.columns:
+        if column.nullable or column.has_default or column.generated or column.identity or column is id_column:
+            continue
+        if column.name not in entity.fields:
+            raise PlanError(
+                f"{column.name} of the target's {entity.to} is required and has no field", where=f"{here}.fields",
+                advice=f"map {column.name}, or give it a default",
+            )  # fmt: skip
+
+
+def _check_labels(column: Column, field: FieldPlan, plan: Plan, where: str) -> None:
+    if column.kind is not Kind.ENUM or field.map is None:
+        return
+    wrong = [v for v in plan.value_maps[field.map].values() if v is not None and str(v) not in column.labels]
+    if wrong:
+        raise PlanError(
+            f"the value map {field.map!r} gives {str(wrong[0])!r}, which {column.name} ({column.type}) doesn't take",
+            where=where,
+            advice=f"it takes: {_some(column.labels)}",
+        )
+
+
+def _order(plan: Plan, tables: dict[str, Table]) -> tuple[list[str], set[tuple[str, str]]]:
+    """Load order, references first; and the (entity, field) pairs that wait for the second pass.
+
+    A reference to the entity itself always waits. In a circle the nullable references wait; a circle
+    of required ones can't be loaded.
+    """
+    deferred: set[tuple[str, str]] = set()
+    needs: dict[str, dict[str, list[str]]] = {}
+    for name, entity in plan.entities.items():
+        edges: dict[str, list[str]] = {other: [] for other in entity.after}
+        for column_name, field in entity.fields.items():
+            if field.ref is None:
+                continue
+            where = f"entities.{name}.fields.{column_name}.ref"
+            if field.ref not in plan.entities:
+                raise PlanError(
+                    f"no entity {field.ref!r}{_near(field.ref, plan.entities)}", where=where,
+                    advice=f"the plan has: {_some(plan.entities)}",
+                )  # fmt: skip
+            if plan.entities[field.ref].id == "none":
+                raise PlanError(
+                    f"{field.ref} has `id: none` and can't be referred to",
+                    where=where,
+                    advice="give it an id",
+                )
+            if field.ref == name:
+                deferred.add((name, column_name))
+            else:
+                edges.setdefault(field.ref, []).append(column_name)
+        for other in entity.after:
+            if other not in plan.entities:
+                raise PlanError(
+                    f"no entity {other!r}",
+                    where=f"entities.{name}.after",
+                    advice=f"the plan has: {_some(plan.entities)}",
+                )
+        needs[name] = edges
+    order: list[str] = []
+    left = dict(needs)
+    while left:
+        ready = [name for name, edges in left.items() if not any(other in left for other in edges)]
+        if ready:
+            order += ready
+            for name in ready:
+                del left[name]
+            continue
+        order.append(_break_circle(left, plan, tables, deferred))
+        del left[order[-1]]
+    for name, column_name in deferred:
+        column = tables[name].column(column_name)
+        if plan.entities[name].id == "none":
+            raise PlanError(
+                "a circular or self reference needs rows with an id",
+                where=f"entities.{name}.id",
+                advice="use keep, uuid5 or sequence",
+            )
+        if plan.entities[name].fields[column_name].missing != "null":
+            raise PlanError(
+                f"{column_name} refers to rows that are loaded later", where=f"entities.{name}.fields.{column_name}.missing",
+                advice="say `missing: 'null'`: when it is filled, its own row is loaded already",
+            )  # fmt: skip
+        if column is not None and not column.nullable:
+            raise PlanError(
+                f"{column_name} is required and refers to rows that are loaded later", where=f"entities.{name}.fields.{column_name}",
+                advice="a circular or self reference has to be nullable in the target",
+            )  # fmt: skip
+    return order, deferred
+
+
+def _break_circle(
+    left: dict[str, dict[str, list[str]]],
+    plan: Plan,
+    tables: dict[str, Table],
+    deferred: set[tuple[str, str]],
+) -> str:
+    """The entity of the circle that waits for the fewest references, all of them nullable; defers those."""
+    choices = []
+    for name, edges in left.items():
+        waiting = [(other, field) for other, fields in edges.items() if other in left for field in fields or [""]]
+        columns = [tables[name].column(field) for _, field in waiting]
+        if all(column is not None and column.nullable for column in columns):
+            choices.append((len(waiting), name, [field for _, field in waiting]))
+    if not choices:
+        raise PlanError(
+            f"{' and '.join(sorted(left))} need each other first", where="entities",
+            advice="one of the references between them has to be nullable in the target",
+        )  # fmt: skip
+    _, name, fields = min(choices)
+    deferred.update((name, field) for field in fields)
+    return name
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def _some(names: Iterable[str], most: int = 30) -> str:
+    listed = list(names)
+    return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")

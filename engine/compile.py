@@ -1,0 +1,337 @@
+"""One entity of a checked plan as one DuckDB query over one part of the stage.
+
+The query reads a part and gives, for each of its rows, what becomes of it: the text of each target
+column, or the reason why the row can't be loaded. Layers, each a CTE: the row and its key; domain
+functions; values; value maps and references joined; casts; the outcome.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from connectors.protocols import Kind
+from engine.casts import HASHED_KINDS, Cast, cast_to
+from engine.check import CheckedEntity, CheckedField
+from engine.expressions import Compiler, Piece, identifier, literal
+from engine.plan import Plan
+from workspace.errors import PlanError
+
+LOADED, EXCLUDED, QUARANTINED = 0, 1, 2
+"""The values of `_ph_outcome`."""
+
+NAMESPACE_URL = uuid.NAMESPACE_URL
+
+
+@dataclass(frozen=True)
+class Query:
+    """`layers` are CTEs in order, the last named `done`; `setup` are statements to run once before."""
+
+    setup: tuple[str, ...]
+    layers: tuple[str, ...]
+    columns: tuple[str, ...]
+
+    def over(self, part: Path) -> str:
+        """The whole SELECT over one part; rows in stage order."""
+        first = f"part AS (SELECT * FROM read_parquet({literal(str(part))}))"
+        return f"WITH {', '.join([first, *self.layers])} SELECT * FROM done ORDER BY _ph_n"
+
+    def over_nothing(self, columns: Mapping[str, str]) -> str:
+        """The SELECT over one row of NULLs: binds and folds each expression, so that a bad one shows."""
+        nulls = ", ".join(f"CAST(NULL AS {type_}) AS {identifier(name)}" for name, type_ in columns.items())
+        first = f"part AS (SELECT 0::BIGINT AS _ph_n, {nulls})"
+        return f"WITH {', '.join([first, *self.layers])} SELECT * FROM done"
+
+
+def stage_columns(entity: CheckedEntity) -> dict[str, str]:
+    """The stage's columns and their DuckDB types: text, and binary as it is."""
+    return {c.name: "BLOB" if c.kind is Kind.BINARY else "VARCHAR" for c in entity.source.columns}
+
+
+def key_sql(entity: CheckedEntity) -> str:
+    """The source key as text: parts joined with U+001F, binary as hex; the row's number where there is no key."""
+    if not entity.plan.key:
+        return "CAST(_ph_n AS VARCHAR)"
+    types = stage_columns(entity)
+    parts = [
+        # no target's text holds a NUL; U+2400 stands for it
+        f"lower(hex({identifier(k)}))" if types[k] == "BLOB" else f"coalesce({identifier(k)}, '')"
+        for k in entity.plan.key
+    ]
+    return parts[0] if len(parts) == 1 else f"concat_ws(chr(31), {', '.join(parts)})"
+
+
+def raw_sql(entity: CheckedEntity) -> str:
+    """The source row as JSON text, as quarantine keeps it; binary as hex."""
+    parts = ", ".join(
+        f"{literal(c)}: {f'lower(hex({identifier(c)}))' if t == 'BLOB' else identifier(c)}"
+        for c, t in stage_columns(entity).items()
+    )
+    return f"CAST(to_json({{{parts}}}) AS VARCHAR)"
+
+
+def uuid5_sql(namespace: uuid.UUID, text: str) -> str:
+    """RFC 9562 UUID version 5 of a text under a namespace, in DuckDB's own functions."""
+    h = f"sha1(unhex('{namespace.hex}') || encode({text}))"
+    variant = f"substr('89ab', ((strpos('0123456789abcdef', substr({h}, 17, 1)) - 1) & 3) + 1, 1)"
+    return (
+        f"(substr({h}, 1, 8) || '-' || substr({h}, 9, 4) || '-5' || substr({h}, 14, 3) || '-' || {variant} || "
+        f"substr({h}, 18, 3) || '-' || substr({h}, 21, 12))"
+    )
+
+
+def compile_entity(
+    entity: CheckedEntity, plan: Plan, crosswalks: Mapping[str, Path], *, second_pass: bool = False
+) -> Query:
+    """The query of an entity. `crosswalks` holds the Parquet (old_id, new_id) of each entity referred to.
+
+    First pass: deferred fields are NULL. Second pass: only the deferred fields, for the rows loaded.
+    PlanError and ExpressionError as `check_plan` would give them.
+    """
+    return _EntityQuery(entity, plan, crosswalks, second_pass).build()
+
+
+class _EntityQuery:
+    def __init__(self, entity: CheckedEntity, plan: Plan, crosswalks: Mapping[str, Path], second_pass: bool) -> None:
+        self.entity = entity
+        self.plan = plan
+        self.crosswalks = crosswalks
+        self.second_pass = second_pass
+        self.compiler = Compiler(stage_columns(entity))
+        self.setup: list[str] = []
+        self.values: list[str] = []
+        self.joins: list[str] = []
+        self.joined: list[str] = []
+        self.casts: list[str] = []
+
+    def build(self) -> Query:
+        entity = self.entity
+        fields = [f for f in entity.fields if f.deferred] if self.second_pass else list(entity.fields)
+        where = "true"
+        if entity.plan.where:
+            piece = self.compiler.compile(entity.plan.where, f"entities.{entity.name}.where")
+            where = f"coalesce(CAST({piece.sql} AS BOOLEAN), false)" if piece.type == "BOOLEAN" else "NULL"
+            if where == "NULL":
+                raise PlanError(
+                    "where: is not a condition",
+                    where=f"entities.{entity.name}.where",
+                    advice="compare: deleted = 0",
+                )
+        self.values.append(f"{where} AS _w")
+        self._id()
+        for i, field in enumerate(fields):
+            self._field(i, field)
+        hoisted = [
+            f"h{n} AS (SELECT *, {', '.join(f'{call} AS {name}' for call, name in level.items())} FROM {'base' if n == 0 else f'h{n - 1}'})"
+            for n, level in enumerate(self.compiler.hoists.levels)
+            if level
+        ]
+        before = f"h{len(hoisted) - 1}" if hoisted else "base"
+        layers = [
+            f"base AS (SELECT *, {key_sql(entity)} AS _ph_key FROM part)",
+            *hoisted,
+            f"vals AS (SELECT *, {', '.join(self.values)} FROM {before})",
+            f"joined AS (SELECT vals.*{''.join(', ' + j for j in self.joined)} FROM vals {' '.join(self.joins)})",
+            f"casts AS (SELECT *, {', '.join(self.casts)} FROM joined)",
+            self._reasons(fields),
+            self._outcome(fields),
+        ]
+        return Query(tuple(self.setup), tuple(layers), tuple(f.column.name for f in fields))
+
+    def _id(self) -> None:
+        entity = self.entity
+        kind = entity.plan.id
+        if kind == "uuid5":
+            namespace = uuid.uuid5(NAMESPACE_URL, f"packhorse:{entity.name}")
+            self.values.append(f"{uuid5_sql(namespace, '_ph_key')} AS _vid")
+            self.casts.append("_vid AS _cid, CAST(NULL AS VARCHAR) AS _rid")
+        elif kind == "keep":
+            assert entity.id_column is not None
+            self.values.append("_ph_key AS _vid")
+            cast = cast_to(entity.id_column, Piece("_vid", None, "VARCHAR"), f"entities.{entity.name}.id")
+            self.casts.append(
+                f"{cast.value} AS _cid, CASE WHEN nullif(trim(_vid), '') IS NULL THEN 'required' ELSE {cast.reason or 'NULL'} END AS _rid"
+            )
+        else:
+            self.casts.append("CAST(NULL AS VARCHAR) AS _cid, CAST(NULL AS VARCHAR) AS _rid")
+
+    def _field(self, i: int, field: CheckedField) -> None:
+        if field.deferred and not self.second_pass:
+            self.casts.append(
+                f"CAST(NULL AS VARCHAR) AS _c{i}, CAST(NULL AS VARCHAR) AS _x{i}, CAST(NULL AS VARCHAR) AS _g{i}"
+            )
+            self.values.append(f"CAST(NULL AS VARCHAR) AS _s{i}")
+            return
+        plan = field.plan
+        if plan.constant:
+            piece = Piece(
+                "CAST(NULL AS VARCHAR)" if plan.default is None else literal(_constant(plan.default)),
+                None,
+                "VARCHAR",
+            )
+        else:
+            piece = self.compiler.compile(plan.expression, field.where)
+        sql = "CAST(NULL AS VARCHAR)" if piece.type == "NULL" else piece.sql
+        kind = "VARCHAR" if piece.type == "NULL" else piece.type
+        self.values.append(
+            f"{sql} AS _v{i}, {piece.reason or 'CAST(NULL AS VARCHAR)'} AS _e{i}, {self._shown(field)} AS _s{i}"
+        )
+        piece = Piece(f"_v{i}", None, kind)
+        own: str | None = f"_e{i}"
+        change: str | None = None
+        if plan.map is not None:
+            piece, miss = self._map(i, plan.map, piece, plan.otherwise == "keep")
+            own = f"coalesce(_e{i}, {miss})"
+        elif plan.ref is not None:
+            piece, miss = self._reference(i, plan.ref)
+            if plan.missing == "null" and field.column.nullable:
+                change = f"CASE WHEN {miss} IS NOT NULL THEN 'missing reference to null' END"
+            else:
+                own = f"coalesce(_e{i}, {miss})"
+        cast = cast_to(field.column, piece, field.where)
+        reason = f"coalesce({own}, {cast.reason})" if cast.reason else own
+        changes = [c for c in (change, cast.change) if c]
+        self.casts.append(
+            f"{cast.value} AS _c{i}, {reason} AS _x{i}, "
+            f"{'coalesce(' + ', '.join(changes) + ')' if changes else 'CAST(NULL AS VARCHAR)'} AS _g{i}"
+        )
+
+    def _shown(self, field: CheckedField) -> str:
+        """The source value that a signature shows the shape of: the first column the field draws on."""
+        from engine.expressions import columns_of
+
+        drawn = [] if field.plan.constant else columns_of(field.plan.expression, field.where)
+        for name in drawn:
+            match = next((c for c in self.compiler.columns if c == name or c.lower() == name.lower()), None)
+            if match and self.compiler.columns[match] == "VARCHAR":
+                return identifier(match)
+        return "CAST(NULL AS VARCHAR)"
+
+    def _map(self, i: int, name: str, piece: Piece, keep: bool) -> tuple[Piece, str]:
+        table = f"map_{i}_{self.entity.name}{'_2' if self.second_pass else ''}"
+        rows = ", ".join(
+            f"({literal(k)}, {'NULL' if v is None else literal(_constant(v))})"
+            for k, v in self.plan.value_maps[name].items()
+        )
+        quoted = identifier(table)
+        loose = identifier(table + "_loose")
+        source = (
+            f"(VALUES {rows}) AS t(k, v)" if rows else "(SELECT NULL::VARCHAR AS k, NULL::VARCHAR AS v WHERE false) t"
+        )
+        self.setup += [
+            f"CREATE OR REPLACE TEMP TABLE {quoted} AS SELECT CAST(k AS VARCHAR) AS k, CAST(v AS VARCHAR) AS v, true AS hit FROM {source}",
+            # A spelling whose loose form has two different values matches exactly or not at all.
+            f"CREATE OR REPLACE TEMP TABLE {loose} AS SELECT lower(trim(k)) AS k, min(v) AS v, true AS hit FROM {quoted} "
+            f"GROUP BY 1 HAVING count(DISTINCT coalesce(v, chr(30))) = 1",
+        ]
+        text = piece.sql if piece.type == "VARCHAR" else f"CAST({piece.sql} AS VARCHAR)"
+        self.joins.append(
+            f"LEFT JOIN {quoted} AS m{i} ON m{i}.k = vals.{text}"
+            if piece.type == "VARCHAR"
+            else f"LEFT JOIN {quoted} AS m{i} ON m{i}.k = CAST(vals.{piece.sql} AS VARCHAR)"
+        )
+        self.joins.append(f"LEFT JOIN {loose} AS l{i} ON l{i}.k = lower(trim(CAST(vals.{piece.sql} AS VARCHAR)))")
+        blank = f"nullif(trim(CAST(vals.{piece.sql} AS VARCHAR)), '') IS NULL"
+        otherwise = f"CAST(vals.{piece.sql} AS VARCHAR)" if keep else "NULL"
+        self.joined.append(
+            f"CASE WHEN m{i}.hit THEN m{i}.v WHEN l{i}.hit THEN l{i}.v WHEN {blank} THEN NULL ELSE {otherwise} END AS _m{i}, "
+            f"(m{i}.hit IS NULL AND l{i}.hit IS NULL AND NOT {blank}) AS _n{i}"
+        )
+        miss = "CAST(NULL AS VARCHAR)" if keep else f"CASE WHEN _n{i} THEN {literal('map ' + name)} END"
+        return Piece(f"_m{i}", None, "VARCHAR"), miss
+
+    def _reference(self, i: int, entity: str) -> tuple[Piece, str]:
+        path = literal(str(self.crosswalks[entity]))
+        text = f"nullif(trim(CAST(vals._v{i} AS VARCHAR)), '')"
+        self.joins.append(
+            f"LEFT JOIN (SELECT old_id, new_id FROM read_parquet({path})) AS x{i} ON x{i}.old_id = {text}"
+        )
+        self.joined.append(f"x{i}.new_id AS _m{i}, ({text} IS NOT NULL AND x{i}.old_id IS NULL) AS _n{i}")
+        return Piece(f"_m{i}", None, "VARCHAR"), f"CASE WHEN _n{i} THEN {literal('reference ' + entity)} END"
+
+    def _reasons(self, fields: list[CheckedField]) -> str:
+        """Turns raw reasons into what they mean for the row, given `otherwise` and whether NULL may stand."""
+        parts = []
+        for i, field in enumerate(fields):
+            required = not field.column.nullable
+            value, raw = f"_c{i}", f"_x{i}"
+            if field.deferred and not self.second_pass:
+                parts.append(
+                    f"CAST(NULL AS VARCHAR) AS _r{i}, CAST(NULL AS VARCHAR) AS _o{i}, CAST(NULL AS VARCHAR) AS _d{i}"
+                )
+                continue
+            soft = f"starts_with({raw}, 'soft ')"
+            if required:
+                reason = (
+                    f"CASE WHEN {soft} THEN 'required: ' || substr({raw}, 6) WHEN {raw} IS NOT NULL THEN {raw} "
+                    f"WHEN {value} IS NULL THEN 'required' END"
+                )
+                change = f"_g{i}"
+            elif field.plan.otherwise == "null":
+                reason = "CAST(NULL AS VARCHAR)"
+                change = f"CASE WHEN {raw} IS NOT NULL THEN CASE WHEN {soft} THEN substr({raw}, 6) ELSE {raw} END || ' to null' ELSE _g{i} END"
+            else:
+                reason = f"CASE WHEN NOT {soft} THEN {raw} END"
+                change = f"CASE WHEN {soft} THEN substr({raw}, 6) || ' to null' ELSE _g{i} END"
+            parts.append(f"{reason} AS _r{i}, CASE WHEN {raw} IS NULL THEN {value} END AS _o{i}, {change} AS _d{i}")
+        return f"reasons AS (SELECT *{''.join(', ' + p for p in parts)} FROM casts)"
+
+    def _outcome(self, fields: list[CheckedField]) -> str:
+        entity = self.entity
+        names = [f.column.name for f in fields]
+        failed = "coalesce(_rid" + "".join(f", _r{i}" for i in range(len(fields))) + ")"
+        first_field = "CASE WHEN _rid IS NOT NULL THEN " + literal(entity.id_column.name if entity.id_column else "id")
+        shape = "CASE WHEN _rid IS NOT NULL THEN _ph_key"
+        for i, name in enumerate(names):
+            first_field += f" WHEN _r{i} IS NOT NULL THEN {literal(name)}"
+            shape += f" WHEN _r{i} IS NOT NULL THEN _s{i}"
+        changes = "".join(
+            f", CASE WHEN _d{i} IS NOT NULL THEN {literal(name + ': ')} || _d{i} END" for i, name in enumerate(names)
+        ).lstrip(", ")
+        any_change = "coalesce(" + ", ".join(f"_d{i}" for i in range(len(names))) + ")" if names else "NULL"
+        raw = raw_sql(entity)
+        outcome = f"CASE WHEN NOT _w THEN {EXCLUDED} WHEN {failed} IS NOT NULL THEN {QUARANTINED} ELSE {LOADED} END"
+        hashed = [f"coalesce({_hash_text(f, f'_o{i}')}, chr(30))" for i, f in enumerate(fields)]
+        if entity.id_column is not None and entity.plan.id != "sequence" and not self.second_pass:
+            hashed.insert(0, "coalesce(_cid, chr(30))")
+        source = ", ".join(
+            f"coalesce({f'lower(hex({identifier(c)}))' if t == 'BLOB' else identifier(c)}, chr(30))"
+            for c, t in self.compiler.columns.items()
+        )
+        values = "".join(f", _o{i} AS {identifier(name)}" for i, name in enumerate(names))
+        return (
+            f"done AS (SELECT _ph_n, _ph_key, _cid AS _ph_id, {outcome} AS _ph_outcome, "
+            f"CASE WHEN _w THEN {first_field} END END AS _ph_field, CASE WHEN _w THEN {failed} END AS _ph_reason, "
+            f"CASE WHEN _w AND {failed} IS NOT NULL THEN {shape} END END AS _ph_shown, "
+            f"CASE WHEN _w AND {failed} IS NOT NULL THEN {raw} END AS _ph_raw, "
+            f"CASE WHEN _w AND {any_change} IS NOT NULL THEN list_filter([{changes or 'NULL'}], lambda x: x IS NOT NULL) END AS _ph_changes, "
+            f"md5(concat_ws(chr(31), {source})) AS _ph_source_hash, "
+            f"md5(concat_ws(chr(31), {', '.join(hashed) or literal('')})) AS _ph_target_hash{values} FROM reasons)"
+        )
+
+
+def _hash_text(field: CheckedField, sql: str) -> str:
+    if field.column.kind in HASHED_KINDS:
+        return sql
+    return f"CASE WHEN {sql} IS NOT NULL THEN '~' END"
+
+
+def _constant(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+__all__ = [
+    "EXCLUDED",
+    "LOADED",
+    "QUARANTINED",
+    "Cast",
+    "Query",
+    "compile_entity",
+    "key_sql",
+    "stage_columns",
+    "uuid5_sql",
+]

@@ -1,0 +1,52 @@
+"""What a run of the engine works with: the two systems, the checked plan, the job's files and its log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from connectors.postgres import PostgresTarget
+from connectors.protocols import Source
+from engine.check import CheckedPlan
+from workspace.log import Workspace
+from workspace.paths import JobPaths
+
+BATCH_ROWS = 50_000
+"""Rows of a part of the stage, and so of a batch."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run is, for a person who watches. Counts are rows; `entity` is empty between entities."""
+
+    phase: str
+    entity: str = ""
+    rows_done: int = 0
+    rows_total: int | None = None
+    quarantined: int = 0
+
+
+def _no_stop() -> bool:
+    return False
+
+
+def _no_progress(_: Progress) -> None:
+    pass
+
+
+@dataclass
+class Context:
+    """One run. `stop` is polled between batches; `progress` is called often and must be cheap.
+
+    `source_identity` and the entity's name are what a row of the crosswalk belongs to.
+    """
+
+    paths: JobPaths
+    workspace: Workspace
+    source: Source
+    target: PostgresTarget
+    checked: CheckedPlan
+    source_identity: str
+    progress: Callable[[Progress], None] = _no_progress
+    stop: Callable[[], bool] = _no_stop
+    batch_rows: int = field(default=BATCH_ROWS)

@@ -1,0 +1,47 @@
+"""Named places on the exactly-once path where a test can have the process killed.
+
+Does nothing unless PACKHORSE_FAULT names the place (`before commit`, or `before commit:3` for the third
+time it is passed). Must cost nothing otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+POINTS = (
+    "after stage write",
+    "after part recorded",
+    "after transform",
+    "after ledger taken",
+    "in copy",
+    "before commit",
+    "after commit",
+    "after checkpoint",
+    "between passes",
+    "in verify",
+)
+_wanted = os.environ.get("PACKHORSE_FAULT", "")
+_name, _, _nth = _wanted.partition(":")
+_left = int(_nth) if _nth.isdigit() else 1
+
+
+def fault_point(name: str) -> None:
+    """Kills this process with SIGKILL where the test asked for it; the log of phases goes to PACKHORSE_PHASE."""
+    global _left
+    if _phase_file is not None:
+        _tell(name)
+    if name != _name:
+        return
+    _left -= 1
+    if _left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+_phase_file = os.environ.get("PACKHORSE_PHASE") or None
+
+
+def _tell(name: str) -> None:
+    assert _phase_file is not None
+    with open(_phase_file, "w") as file:
+        file.write(name)

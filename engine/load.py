@@ -1,0 +1,252 @@
+"""The load: stages, transforms and carries over each entity in order, batch by batch, exactly once.
+
+The target's ledger is the truth about what is done; the log catches up with it. Reading runs ahead in a
+thread of its own and never waits for the target. Nothing here decides: it executes a checked plan.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+import stamina
+import stamina.instrumentation
+
+from connectors.protocols import LedgerRow, RowsRefusedError, TargetLostError
+from engine.batch import batch_rows, commit_batch
+from engine.check import CheckedEntity
+from engine.context import Context, Progress
+from engine.faults import fault_point
+from engine.prepare import Prepared, Preparer
+from engine.references import fill_part
+from engine.stager import Stager, recorded_parts
+from workspace.errors import InterruptedJobError, JobFailedError
+from workspace.events import (
+    BatchCommitted,
+    EntityCompleted,
+    PhaseStarted,
+    QuarantineSeen,
+    RetryMade,
+)
+
+stamina.instrumentation.set_on_retry_hooks([])
+
+T = TypeVar("T")
+RETRY_SECONDS = 120.0
+"""How long a lost target is waited for before the job stops, resumable."""
+
+
+@dataclass(frozen=True)
+class LoadOutcome:
+    """Sums over the job's ledger. `moved` is False where there was nothing left to do."""
+
+    read: int
+    inserted: int
+    updated: int
+    unchanged: int
+    excluded: int
+    quarantined: int
+    moved: bool
+    changes: dict[str, dict[str, int]] = field(default_factory=dict)
+
+
+def load(ctx: Context) -> LoadOutcome:
+    """Carries over what the ledger doesn't have yet.
+
+    Raises InterruptedJobError when `ctx.stop` said so between two batches, JobFailedError where retrying
+    did not help; either way `load` goes on where it stopped when called again.
+    """
+    target = ctx.target
+    target.prepare()
+    target.lease(ctx.paths.job, ctx.source_identity)
+    for entity in ctx.checked.entities:
+        target.register_entity(ctx.source_identity, entity.name, entity.plan.to)
+    ledger = {(row.entity, row.batch, row.step): row for row in target.ledger()}
+    _catch_up(ctx, ledger)
+    preparer = Preparer(ctx.paths, ctx.checked)
+    changes: dict[str, dict[str, int]] = {}
+    before = len(ledger)
+    try:
+        with Stager(ctx) as stager:
+            ctx.workspace.record(PhaseStarted("load"))
+            for entity in ctx.checked.entities:
+                changes[entity.name] = _load_entity(ctx, preparer, stager, entity, ledger)
+        deferred = [entity for entity in ctx.checked.entities if entity.deferred]
+        if deferred:
+            ctx.workspace.record(PhaseStarted("references"))
+        for entity in deferred:
+            fault_point("between passes")
+            for name, count in _fill_references(ctx, preparer, entity, ledger).items():
+                changes[entity.name][name] = changes[entity.name].get(name, 0) + count
+        for entity in ctx.checked.entities:
+            if entity.id_column is not None and entity.id_column.sequence:
+                target.raise_sequence(entity.target, entity.id_column.name, entity.id_column.sequence)
+    finally:
+        preparer.close()
+    first = [row for row in ledger.values() if row.step == 1]
+    return LoadOutcome(
+        sum(r.read for r in first),
+        sum(r.inserted for r in first),
+        sum(r.updated for r in first),
+        sum(r.unchanged for r in first),
+        sum(r.excluded for r in first),
+        sum(r.quarantined for r in first),
+        len(ledger) > before,
+        changes,
+    )
+
+
+def _catch_up(ctx: Context, ledger: dict[tuple[str, int, int], LedgerRow]) -> None:
+    """Records batches that the target committed and the log doesn't tell of: the crash came in between."""
+    told = {
+        (e.event.entity, e.event.batch, e.event.step)
+        for e in ctx.workspace.events(types=[BatchCommitted])
+        if isinstance(e.event, BatchCommitted)
+    }
+    missing = [_event(row, 0.0, recovered=True) for key, row in ledger.items() if key not in told]
+    if missing:
+        ctx.workspace.record(*missing)
+
+
+def _load_entity(
+    ctx: Context,
+    preparer: Preparer,
+    stager: Stager,
+    entity: CheckedEntity,
+    ledger: dict[tuple[str, int, int], LedgerRow],
+) -> dict[str, int]:
+    """All batches of one entity; the changes made to values, by `field: change`."""
+    parts = []
+    staged = 0
+    for part in stager.parts(entity):
+        out, counts = preparer.transform(entity, part)
+        fault_point("after transform")
+        parts.append((part, out, counts))
+        staged += part.rows
+        ctx.progress(Progress("stage", entity.name, staged, None))
+        _stop_if_asked(ctx)
+    prepared = preparer.settle(entity, parts, ctx.target, ours=True)
+    done = quarantined = 0
+    changes: Counter[str] = Counter()
+    for part, out, counts in prepared.parts:
+        changes.update(counts.changes)
+        key = (entity.name, part.part, 1)
+        if key not in ledger:
+            _stop_if_asked(ctx)
+            started = time.monotonic()
+            rows = batch_rows(preparer.duck, ctx.paths, prepared, part, out)
+            version = ctx.checked.plan.version
+            result = _persist(
+                ctx,
+                f"batch {part.part} of {entity.name}",
+                partial(commit_batch, ctx.target, preparer.duck, ctx.paths, entity, part, rows, version),
+            )
+            if result is None:
+                # A try before this one did commit, though its answer was lost.
+                ledger[key] = next(r for r in ctx.target.ledger() if (r.entity, r.batch, r.step) == key)
+                ctx.workspace.record(_event(ledger[key], time.monotonic() - started, recovered=True))
+            else:
+                ledger[key], refused = result
+                seen = _clusters(entity.name, refused.to_pylist())
+                ctx.workspace.record(_event(ledger[key], time.monotonic() - started), *seen)
+            fault_point("after checkpoint")
+        done += part.rows
+        quarantined += ledger[key].quarantined
+        ctx.progress(Progress("load", entity.name, done, staged, quarantined))
+    preparer.take_crosswalk(entity, ctx.target)
+    ctx.workspace.record(EntityCompleted(entity.name))
+    return dict(changes)
+
+
+def _fill_references(
+    ctx: Context, preparer: Preparer, entity: CheckedEntity, ledger: dict[tuple[str, int, int], LedgerRow]
+) -> dict[str, int]:
+    """The second pass: references within the entity, or to entities loaded after it."""
+    query = preparer.second_pass(entity)
+    changes: Counter[str] = Counter()
+    parts = recorded_parts(ctx.workspace, entity.name)
+    total = sum(p.rows for p in parts)
+    done = 0
+    for part in parts:
+        key = (entity.name, part.part, 2)
+        if key not in ledger:
+            _stop_if_asked(ctx)
+            started = time.monotonic()
+            result = _persist(
+                ctx,
+                f"references of batch {part.part} of {entity.name}",
+                partial(fill_part, ctx, preparer, entity, query, part),
+            )
+            if result is None:
+                ledger[key] = next(r for r in ctx.target.ledger() if (r.entity, r.batch, r.step) == key)
+                ctx.workspace.record(_event(ledger[key], time.monotonic() - started, recovered=True))
+            else:
+                ledger[key], missing = result
+                changes.update(missing)
+                ctx.workspace.record(_event(ledger[key], time.monotonic() - started))
+            fault_point("after checkpoint")
+        done += part.rows
+        ctx.progress(Progress("references", entity.name, done, total))
+    return dict(changes)
+
+
+def _persist(ctx: Context, what: str, act: Callable[[], T]) -> T:
+    """Does it, again after a lost connection or what passes; each try is in the log. Never retries the rest."""
+    attempt_number = 0
+    try:
+        for attempt in stamina.retry_context(
+            on=TargetLostError, attempts=None, timeout=RETRY_SECONDS, wait_initial=0.2, wait_max=5.0
+        ):
+            with attempt:
+                attempt_number += 1
+                if attempt_number > 1:
+                    ctx.target.reconnect()
+                try:
+                    return act()
+                except TargetLostError as error:
+                    ctx.workspace.record(RetryMade(what, attempt_number, str(error)[:200]))
+                    raise
+    except TargetLostError as error:
+        raise JobFailedError(
+            f"the target is gone: {error}", where=ctx.target.dsn, advice="when it is back: `migrate resume`"
+        ) from None
+    except RowsRefusedError as error:
+        raise JobFailedError(
+            f"the target refused our own records: {error.message}",
+            where=what,
+            advice="report this; the job can be resumed",
+        ) from None
+    raise AssertionError("unreachable")
+
+
+def _stop_if_asked(ctx: Context) -> None:
+    if ctx.stop():
+        raise InterruptedJobError(
+            "interrupted; what was committed stays",
+            where=f"job {ctx.paths.job}",
+            advice=f"migrate resume {ctx.paths.job}",
+        )
+
+
+def _event(row: LedgerRow, seconds: float, *, recovered: bool = False) -> BatchCommitted:
+    return BatchCommitted(
+        entity=row.entity, batch=row.batch, step=1 if row.step == 1 else 2, plan_version=row.plan_version, read=row.read, inserted=row.inserted,
+        updated=row.updated, unchanged=row.unchanged, merged=row.merged, excluded=row.excluded, quarantined=row.quarantined,
+        seconds=seconds, recovered=recovered,
+    )  # fmt: skip
+
+
+def _clusters(entity: str, rows: list[dict[str, str]]) -> list[QuarantineSeen]:
+    """One event a signature, with its count; the example is the signature's own shape, never a value."""
+    counts = Counter((r["signature"], r["code"], r["field"]) for r in rows)
+    return [
+        QuarantineSeen(entity=entity, signature=signature, code=code, field=field_, count=n)
+        for (signature, code, field_), n in sorted(counts.items())
+    ]
+
+
+__all__ = ["LoadOutcome", "Prepared", "load"]

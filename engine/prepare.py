@@ -1,0 +1,178 @@
+"""What stands between the stage and a batch: an entity's parts transformed, its collisions settled.
+
+Shared by the preview, which writes nothing to the target, and by the load.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from connectors.postgres import CROSSWALK_COLUMNS, PostgresTarget
+from engine.check import CheckedEntity, CheckedPlan
+from engine.collisions import SCHEMA_OF_LOSERS, find_collisions, held_keys
+from engine.compile import LOADED, Query, compile_entity, stage_columns
+from engine.duck import open_duck
+from engine.expressions import literal
+from engine.stage import part_path
+from engine.transform import Counts, count_part, execute, transform_part
+from workspace.errors import ExpressionError, JobFailedError
+from workspace.events import PartStaged
+from workspace.paths import JobPaths
+
+_CROSSWALK = pa.schema([(name, pa.string()) for name in CROSSWALK_COLUMNS])
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """An entity ready to load. `parts` are (staged part, transformed file, counts); `losers` is the Parquet of
+    rows that lost a collision; `existing` the crosswalk of earlier jobs, or None."""
+
+    entity: CheckedEntity
+    parts: tuple[tuple[PartStaged, Path, Counts], ...]
+    losers: Path
+    lost: int
+    existing: Path | None
+
+
+class Preparer:
+    """Transforms entities of one plan version in one job's folder. Not for use by two threads."""
+
+    def __init__(self, paths: JobPaths, checked: CheckedPlan) -> None:
+        self.paths = paths
+        self.checked = checked
+        self.duck = open_duck(paths)
+        self.crosswalks: dict[str, Path] = {}
+        self._queries: dict[str, Query] = {}
+
+    def close(self) -> None:
+        """Ends the DuckDB connection."""
+        self.duck.close()
+
+    def folder(self, entity: CheckedEntity) -> Path:
+        """Where the entity's transformed parts of this plan version lie."""
+        folder = self.paths.transformed / f"v{self.checked.plan.version}" / entity.name
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return folder
+
+    def transform(self, entity: CheckedEntity, part: PartStaged, *, again: bool = False) -> tuple[Path, Counts]:
+        """Transforms one part, or takes up what an earlier run of this plan version left, unless `again`."""
+        out = part_path(self.folder(entity), part.part)
+        if out.exists() and not again:
+            try:
+                return out, count_part(self.duck, out)
+            except JobFailedError:
+                out.unlink()
+        counts = transform_part(
+            self.duck, self._query(entity), part_path(self.paths.stage / entity.name, part.part), out
+        )
+        with out.open("rb") as file:
+            os.fsync(file.fileno())
+        return out, counts
+
+    def settle(
+        self,
+        entity: CheckedEntity,
+        parts: Iterable[tuple[PartStaged, Path, Counts]],
+        target: PostgresTarget,
+        *,
+        ours: bool,
+    ) -> Prepared:
+        """Finds the collisions of a wholly transformed entity. `ours`: our schema is in the target."""
+        folder = self.folder(entity)
+        parts = tuple(parts)
+        losers = folder / "losers.parquet"
+        lost = 0
+        if parts:
+            held = held_keys(target, entity, folder, ours=ours)
+            lost = find_collisions(self.duck, entity, folder, losers, held)
+        else:
+            pq.write_table(SCHEMA_OF_LOSERS.empty_table(), losers)
+        existing = None
+        if ours and target.has_crosswalk(entity.name):
+            existing = folder / "existing.parquet"
+            _write(existing, target.crosswalk_rows(entity.name))
+        return Prepared(entity, parts, losers, lost, existing)
+
+    def take_crosswalk(self, entity: CheckedEntity, target: PostgresTarget) -> Path:
+        """Fetches an entity's crosswalk from the target, for those that refer to it."""
+        path = self.folder(entity) / "crosswalk.parquet"
+        _write(path, target.crosswalk_rows(entity.name))
+        self.crosswalks[entity.name] = path
+        return path
+
+    def foresee_crosswalk(self, prepared: Prepared) -> None:
+        """A crosswalk of what would be loaded: for the preview, where nothing is. New ids of a sequence are
+        shown as the row's number."""
+        path = self.folder(prepared.entity) / "foreseen.parquet"
+        parts = str(self.folder(prepared.entity) / "part-*.parquet")
+        new_id = "coalesce(_ph_id, CAST(_ph_n + 1 AS VARCHAR))"
+        if prepared.parts:
+            execute(
+                self.duck,
+                f"COPY (SELECT t._ph_key AS old_id, {new_id} AS new_id FROM read_parquet({literal(parts)}) t "
+                f"ANTI JOIN read_parquet({literal(str(prepared.losers))}) l ON l._ph_n = t._ph_n WHERE t._ph_outcome = {LOADED}) "
+                f"TO {literal(str(path))} (FORMAT parquet)",
+            )
+        else:
+            pq.write_table(_CROSSWALK.empty_table(), path)
+        self.crosswalks[prepared.entity.name] = path
+
+    def second_pass(self, entity: CheckedEntity) -> Query:
+        """The query that fills the entity's deferred references."""
+        query = compile_entity(entity, self.checked.plan, self.crosswalks, second_pass=True)
+        for statement in query.setup:
+            execute(self.duck, statement)
+        return query
+
+    def _query(self, entity: CheckedEntity) -> Query:
+        if entity.name not in self._queries:
+            query = compile_entity(entity, self.checked.plan, self.crosswalks)
+            for statement in query.setup:
+                execute(self.duck, statement)
+            self._queries[entity.name] = query
+        return self._queries[entity.name]
+
+
+def try_queries(paths: JobPaths, checked: CheckedPlan) -> None:
+    """Binds each entity's query over one row of NULLs, so that what DuckDB refuses shows before a row is read.
+
+    ExpressionError names the field.
+    """
+    preparer = Preparer(paths, checked)
+    try:
+        nothing = paths.temp / "no-crosswalk.parquet"
+        pq.write_table(_CROSSWALK.empty_table(), nothing)
+        nowhere: Mapping[str, Path] = {e.name: nothing for e in checked.entities}
+        for entity in checked.entities:
+            for second in (False, True):
+                if second and not entity.deferred:
+                    continue
+                query = compile_entity(entity, checked.plan, nowhere, second_pass=second)
+                for statement in query.setup:
+                    execute(preparer.duck, statement)
+                try:
+                    preparer.duck.execute(query.over_nothing(stage_columns(entity))).fetchall()
+                except duckdb.Error as error:
+                    raise ExpressionError(
+                        f"an expression can't be executed: {' '.join(str(error).split())[:160]}",
+                        where=f"entities.{entity.name}",
+                        advice="`migrate plan check` after each change narrows it down",
+                    ) from None
+    finally:
+        preparer.close()
+
+
+def _write(path: Path, batches: Iterable[pa.RecordBatch]) -> None:
+    with pq.ParquetWriter(path, _CROSSWALK) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+__all__ = ["Prepared", "Preparer", "try_queries"]

@@ -1,0 +1,88 @@
+"""The second pass: references within an entity, or to entities that are loaded after it.
+
+One transaction a part, with a ledger row of its own, so that a crash between or within the passes repeats
+nothing and leaves nothing out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from connectors.protocols import LedgerRow, RowsRefusedError
+from engine.batch import load_refusing
+from engine.check import CheckedEntity
+from engine.compile import EXCLUDED, Query
+from engine.context import Context
+from engine.expressions import identifier, literal
+from engine.faults import fault_point
+from engine.prepare import Preparer
+from engine.stage import part_path
+from engine.transform import execute, fetch
+from workspace.events import PartStaged
+
+
+def fill_part(
+    ctx: Context, preparer: Preparer, entity: CheckedEntity, query: Query, part: PartStaged
+) -> tuple[LedgerRow, dict[str, int]] | None:
+    """Fills the deferred references of one part's rows; the ledger row, and what was left NULL by
+    `field: change`. None when the ledger has it already.
+
+    Keeps the invariant that the step's ledger row is there if and only if its references are.
+    """
+    assert entity.id_column is not None
+    columns = [f.column.name for f in entity.deferred]
+    stage = part_path(ctx.paths.stage / entity.name, part.part)
+    crosswalk = literal(str(preparer.crosswalks[entity.name]))
+    some = " OR ".join(f"q.{identifier(c)} IS NOT NULL" for c in columns)
+    listed = ", ".join(f"q.{identifier(c)}" for c in columns)
+    text = query.over(stage)
+    rows = fetch(
+        preparer.duck,
+        f"SELECT q._ph_n, q._ph_key, x.new_id AS _ph_id, q._ph_target_hash, {listed} FROM ({text}) q "
+        f"JOIN read_parquet({crosswalk}) x ON x.old_id = q._ph_key WHERE q._ph_outcome <> {EXCLUDED} AND ({some}) ORDER BY q._ph_n",
+    )
+    missing = dict(
+        execute(
+            preparer.duck,
+            f"SELECT c, count(*) FROM (SELECT unnest(q._ph_changes) AS c FROM ({text}) q JOIN read_parquet({crosswalk}) x "
+            f"ON x.old_id = q._ph_key WHERE q._ph_changes IS NOT NULL) GROUP BY 1",
+        ).fetchall()
+    )
+    identity = entity.id_column.name
+    rows = rows.append_column(identity, rows["_ph_id"])
+    row = LedgerRow(
+        entity.name, part.part, 2, "\x1f".join(part.key_low or ()), "\x1f".join(part.key_high or ()),
+        ctx.checked.plan.version, read=part.rows,
+    )  # fmt: skip
+    target = ctx.target
+    target.begin()
+    try:
+        if not target.take(row):
+            target.rollback()
+            return None
+        refused: list[tuple[int, RowsRefusedError]] = []
+
+        def fill(slice_: pa.Table) -> None:
+            with target.savepoint():
+                target.update(entity.target, identity, columns, slice_)
+
+        load_refusing(rows, fill, refused)
+        bad = {n for n, _ in refused}
+        kept = rows if not bad else rows.filter(pa.array([n not in bad for n in rows["_ph_n"].to_pylist()]))
+        if kept.num_rows:
+            target.note_references(
+                entity.name, pa.table({"old_id": kept["_ph_key"], "reference_hash": kept["_ph_target_hash"]})
+            )
+        if refused:
+            missing[f"{', '.join(columns)}: refused by the target, left empty"] = len(refused)
+        row = replace(row, updated=kept.num_rows)
+        target.settle(row)
+        fault_point("before commit")
+        target.commit()
+    except BaseException:
+        target.rollback()
+        raise
+    fault_point("after commit")
+    return row, missing

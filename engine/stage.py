@@ -1,0 +1,114 @@
+"""The stage: an entity's rows read once from the source, as Parquet parts on disk.
+
+A part is written whole, made durable and only then recorded; it never changes after. Reading goes on
+after the last recorded part's key, so a crash costs at most one part.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from connectors.protocols import Source
+from engine.check import CheckedEntity
+from engine.faults import fault_point
+from workspace.errors import DiskFullError
+from workspace.events import PartStaged
+from workspace.paths import JobPaths
+
+
+def part_path(folder: Path, part: int) -> Path:
+    """Where a part lies within its entity's folder."""
+    return folder / f"part-{part:05d}.parquet"
+
+
+def stage_parts(
+    source: Source,
+    entity: CheckedEntity,
+    paths: JobPaths,
+    done: list[PartStaged],
+    *,
+    rows: int,
+    stop: Callable[[], bool],
+) -> Iterator[PartStaged]:
+    """Reads what `done` doesn't hold yet and yields each part once it is durable on disk.
+
+    Ends early when `stop()` says so; the caller sees that by asking it too. A source without a key can't
+    go on in the middle: its parts are read again from the first.
+    """
+    folder = paths.stage / entity.name
+    key = entity.plan.key
+    if done and not key:
+        done = []
+    after = done[-1].key_high if done else None
+    number = done[-1].part + 1 if done else 0
+    position = sum(part.rows for part in done)
+    with disk_errors():
+        folder.mkdir(mode=0o700, exist_ok=True)
+    for page in source.pages(entity.plan.from_, key, after=after, size=rows):
+        table = page.rows
+        if table.num_rows == 0:
+            continue
+        table = table.append_column("_ph_n", pa.array(range(position, position + table.num_rows), pa.int64()))
+        path = part_path(folder, number)
+        with disk_errors():
+            digest, size = write_durably(path, table)
+        fault_point("after stage write")
+        low = _key_text(table, key, 0, position)
+        high = tuple(page.last_key) if key else (str(position + table.num_rows - 1),)
+        yield PartStaged(entity.name, number, table.num_rows, low, high, digest, size)
+        position += table.num_rows
+        number += 1
+        if stop():
+            return
+
+
+def write_durably(path: Path, table: pa.Table) -> tuple[str, int]:
+    """Writes a Parquet file so that after a crash it is there whole or not at all; its SHA-256 and size."""
+    temporary = path.with_suffix(".writing")
+    pq.write_table(table, temporary, compression="lz4", use_dictionary=False, write_statistics=False)
+    digest = hashlib.sha256()
+    with temporary.open("r+b") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+        size = file.tell()
+        os.fsync(file.fileno())
+    temporary.rename(path)
+    sync_folder(path.parent)
+    return digest.hexdigest(), size
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes a rename in the folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def disk_errors() -> Iterator[None]:
+    """Turns a full disk into one clear line."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT) or "No space left" in str(error):
+            raise DiskFullError(
+                "the disk is full", where=str(error.filename or ""), advice="free some space, then `migrate resume`"
+            ) from None
+        raise
+
+
+def _key_text(table: pa.Table, key: tuple[str, ...], row: int, position: int) -> tuple[str, ...]:
+    if not key:
+        return (str(position),)
+    values = (table.column(name)[row].as_py() for name in key)
+    return tuple("" if v is None else v.hex() if isinstance(v, bytes) else str(v) for v in values)

@@ -1,0 +1,156 @@
+"""Fills the stage ahead of the load, in a thread that has the source connection to itself.
+
+The thread makes parts durable; only the caller's thread writes the log, so a part is relied on once it is
+recorded and never before.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import TracebackType
+
+from engine.check import CheckedEntity
+from engine.context import Context, Progress
+from engine.faults import fault_point
+from engine.stage import part_path, stage_parts
+from workspace.errors import JobFailedError
+from workspace.events import PartStaged, StageCompleted
+from workspace.log import Workspace
+
+AHEAD = 64
+"""Parts that may wait for the load before reading pauses."""
+
+
+@dataclass(frozen=True)
+class _Done:
+    entity: str
+    counted: int
+
+
+def recorded_parts(workspace: Workspace, entity: str) -> list[PartStaged]:
+    """An entity's parts as the log has them, in order; a part recorded twice counts as last told."""
+    found: dict[int, PartStaged] = {}
+    for entry in workspace.events(types=[PartStaged]):
+        if isinstance(entry.event, PartStaged) and entry.event.entity == entity:
+            if entry.event.part == 0:
+                found.clear()
+            found[entry.event.part] = entry.event
+    return [found[n] for n in sorted(found)]
+
+
+def completed_stage(workspace: Workspace, entity: str) -> StageCompleted | None:
+    """The record that an entity's stage is whole, or None."""
+    last = None
+    for entry in workspace.events(types=[StageCompleted]):
+        if isinstance(entry.event, StageCompleted) and entry.event.entity == entity:
+            last = entry.event
+    return last
+
+
+class Stager:
+    """Stages the entities of a context in load order. A context manager; `parts` must be asked in that order."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._queue: queue.Queue[PartStaged | _Done | BaseException] = queue.Queue(AHEAD)
+        self._ended = threading.Event()
+        self._recorded = {e.name: recorded_parts(ctx.workspace, e.name) for e in ctx.checked.entities}
+        self._complete = {e.name: completed_stage(ctx.workspace, e.name) for e in ctx.checked.entities}
+        self._check_files()
+        todo = [e for e in ctx.checked.entities if self._complete[e.name] is None]
+        self._thread = threading.Thread(target=self._run, args=(todo,), name="stager", daemon=True)
+
+    def __enter__(self) -> Stager:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        while self._thread.is_alive():
+            try:
+                self._queue.get(timeout=0.05)
+            except queue.Empty:
+                continue
+        self._thread.join()
+
+    def parts(self, entity: CheckedEntity) -> Iterator[PartStaged]:
+        """The entity's parts in order, each recorded before it is given; those of an earlier run first."""
+        if self._complete[entity.name] is not None or self._recorded[entity.name]:
+            yield from self._recorded[entity.name]
+        if self._complete[entity.name] is not None:
+            return
+        rows = sum(p.rows for p in self._recorded[entity.name])
+        count = len(self._recorded[entity.name])
+        while True:
+            item = self._next()
+            if isinstance(item, BaseException):
+                raise item
+            if isinstance(item, _Done):
+                assert item.entity == entity.name
+                self._ctx.workspace.record(
+                    StageCompleted(
+                        entity=entity.name,
+                        rows=rows,
+                        parts=count,
+                        snapshot=self._ctx.source.snapshot,
+                        counted=item.counted,
+                    )
+                )
+                return
+            self._ctx.workspace.record(item)
+            fault_point("after part recorded")
+            rows += item.rows
+            count += 1
+            self._ctx.progress(Progress("stage", entity.name, rows, None))
+            yield item
+
+    def _next(self) -> PartStaged | _Done | BaseException:
+        while True:
+            try:
+                return self._queue.get(timeout=0.5)
+            except queue.Empty:
+                if not self._thread.is_alive() and self._queue.empty():
+                    raise JobFailedError("reading the source ended early", advice="`migrate resume`") from None
+
+    def _run(self, todo: list[CheckedEntity]) -> None:
+        try:
+            for entity in todo:
+                done = self._recorded[entity.name]
+                if done and not entity.plan.key:
+                    self._recorded[entity.name] = done = []
+                counted = self._ctx.source.count(entity.plan.from_)
+                for part in stage_parts(
+                    self._ctx.source, entity, self._ctx.paths, done, rows=self._ctx.batch_rows, stop=self._stopping
+                ):
+                    self._put(part)
+                    if self._stopping():
+                        return
+                self._put(_Done(entity.name, counted))
+        except BaseException as error:
+            self._put(error)
+
+    def _stopping(self) -> bool:
+        return self._ended.is_set()
+
+    def _put(self, item: PartStaged | _Done | BaseException) -> None:
+        while not self._ended.is_set():
+            try:
+                self._queue.put(item, timeout=0.2)
+            except queue.Full:
+                continue
+            return
+
+    def _check_files(self) -> None:
+        for entity in self._ctx.checked.entities:
+            for part in self._recorded[entity.name]:
+                path = part_path(self._ctx.paths.stage / entity.name, part.part)
+                if not path.exists() or path.stat().st_size != part.bytes:
+                    raise JobFailedError(
+                        "a part of the stage is missing or cut off", where=str(path),
+                        advice="start a new job; the crosswalk in the target keeps what was loaded from being loaded twice",
+                    )  # fmt: skip

@@ -1,0 +1,94 @@
+"""Runs an entity's query over one part of the stage and keeps the result as Parquet.
+
+The result is what a batch loads: one row a source row, with its outcome. It can be thrown away and made
+again at any time, so it needs no durability.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from engine.compile import EXCLUDED, LOADED, QUARANTINED, Query
+from engine.expressions import literal
+from engine.stage import disk_errors
+from workspace.errors import DiskFullError, JobFailedError
+
+_SHAPE = (
+    "regexp_replace(regexp_replace(regexp_replace(regexp_replace(left({v}, 60), '[0-9]{{5,}}', '9+', 'g'), "
+    "'[0-9]', '9', 'g'), '\\p{{L}}+', 'a', 'g'), '[^\\x20-\\x7E]', '?', 'g')"
+)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Rows of a part by outcome, and how many values were changed, by `field: change`."""
+
+    read: int = 0
+    loaded: int = 0
+    excluded: int = 0
+    quarantined: int = 0
+    changes: dict[str, int] = field(default_factory=dict)
+
+
+def transform_part(duck: duckdb.DuckDBPyConnection, query: Query, part: Path, out: Path) -> Counts:
+    """Transforms one part into `out`; the counts. JobFailedError names what DuckDB could not do."""
+    temporary = out.with_suffix(".writing")
+    with disk_errors():
+        out.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    execute(duck, f"COPY ({query.over(part)}) TO {literal(str(temporary))} (FORMAT parquet, COMPRESSION lz4)")
+    temporary.rename(out)
+    return count_part(duck, out)
+
+
+def count_part(duck: duckdb.DuckDBPyConnection, out: Path) -> Counts:
+    """The counts of a transformed part."""
+    rows = execute(duck, f"SELECT _ph_outcome, count(*) FROM read_parquet({literal(str(out))}) GROUP BY 1").fetchall()
+    outcome = dict(rows)
+    changes = execute(
+        duck,
+        f"SELECT c, count(*) FROM (SELECT unnest(_ph_changes) AS c FROM read_parquet({literal(str(out))}) "
+        f"WHERE _ph_outcome = {LOADED} AND _ph_changes IS NOT NULL) GROUP BY 1 ORDER BY 1",
+    ).fetchall()
+    return Counts(
+        sum(outcome.values()),
+        outcome.get(LOADED, 0),
+        outcome.get(EXCLUDED, 0),
+        outcome.get(QUARANTINED, 0),
+        dict(changes),
+    )
+
+
+def shape_sql(value: str) -> str:
+    """DuckDB SQL for the shape of a text: digits as 9, runs of letters as a; holds no record value."""
+    return _SHAPE.format(v=value)
+
+
+def execute(duck: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBPyConnection:
+    """Runs a statement; a full disk and anything else become one clear line."""
+    with _told():
+        return duck.execute(sql)
+
+
+def fetch(duck: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
+    """The rows of a SELECT as Arrow. Errors as `execute`'s."""
+    with _told():
+        return duck.sql(sql).to_arrow_table()
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except duckdb.Error as error:
+        message = " ".join(str(error).split())
+        if "No space left" in message or "disk is full" in message.lower():
+            raise DiskFullError("the disk is full", advice="free some space, then `migrate resume`") from None
+        raise JobFailedError(
+            f"the transform failed: {message[:200]}", advice="report this with the plan; the job can be resumed"
+        ) from None
