@@ -1,0 +1,44 @@
+"""Arguments and options that several verbs share, so that they read the same everywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Job = Annotated[str | None, typer.Argument(metavar="[JOB]", help="The job's name; the newest without it.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout instead of text.")]
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="SOURCE", help="The legacy system: a DSN, a folder of CSV files, or ${NAME} for a variable."
+    ),
+]
+Target = Annotated[str, typer.Argument(metavar="TARGET", help="The cloud database: postgresql://user@host/db.")]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="PATH|URL|none",
+        help="A GGUF file, a server's URL, or none for rules and questions only. Default: the embedded model.",
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; what is unsure waits in migrate answer.")]
+Autonomy = Annotated[
+    float | None,
+    typer.Option(
+        "--autonomy",
+        min=0,
+        max=1,
+        help="How sure a decision must be to be taken without a person: 1 asks the most.",
+    ),
+]
+PlanFile = Annotated[
+    Path | None, typer.Option("--plan", metavar="FILE", help="The plan to follow; drafted without it.")
+]
+
+
+def here() -> Path:
+    """The folder that jobs lie under: the one that `migrate` was called in."""
+    return Path.cwd()

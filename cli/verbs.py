@@ -1,0 +1,53 @@
+"""The Typer application: every verb by its name, in the order of the manual."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from cli.inspect import inspect
+from cli.jobs import jobs
+from cli.status import status
+
+UsageProblem: type[Exception] = typer.BadParameter.__mro__[2]
+"""What Typer raises for a command that was called wrongly; it gives that class no public name."""
+
+app = typer.Typer(
+    name="migrate",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"packhorse {version('packhorse')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _migrate(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    _debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere.")] = False,
+) -> None:
+    """Carry a company's records out of a legacy CRM and into a cloud database."""
+
+
+app.command()(jobs)
+app.command()(status)
+app.command()(inspect)
+
+
+def execute(arguments: list[str]) -> int:
+    """Runs one command and returns its exit code. Raises UsageProblem, PackhorseError."""
+    if not arguments:
+        arguments = ["--help"]
+    result = app(arguments, standalone_mode=False, prog_name="migrate")
+    return result if isinstance(result, int) else 0

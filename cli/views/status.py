@@ -1,0 +1,107 @@
+"""One job: what it is, the table of the equation by entity, what waits and what comes next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+
+from cli.views.jobs import job_state, short_time
+from cli.views.table import Heading, number, show_table
+from cli.views.text import one_line, visible
+from workspace.counts import Counts
+from workspace.progress import Progress
+from workspace.state import State
+
+_EQUATION = [
+    Heading("entity"), number("read"), number("inserted"), number("updated"), number("unchanged"),
+    number("merged"), number("excluded"), number("quarantined"), number("missing"), Heading("batches"),
+]  # fmt: skip
+
+
+def document(job: str, state: State, holder: str | None) -> dict[str, Any]:
+    """The status as JSON values."""
+    return {
+        "job": job,
+        "state": job_state(state.progress, holder),
+        "running": holder,
+        "source": state.belief.source,
+        "target": state.belief.target,
+        "position": state.position,
+        "progress": state.progress.to_dict(),
+    }
+
+
+def show(console: Console, job: str, state: State, holder: str | None) -> None:
+    """The status for a person."""
+    progress = state.progress
+    console.print(f"{job}: {_words(progress, holder)}", style="bold")
+    console.print(f"  {visible(state.belief.source)} -> {visible(state.belief.target)}")
+    dates = progress.to_dict()
+    console.print(f"  started {short_time(dates['started_at'])}, last event {short_time(dates['last_at'])} (UTC)")
+    if progress.entities:
+        console.print()
+        show_entities(console, progress)
+    _show_decisions(console, progress)
+    _show_list(console, "to attend to", [one_line(line) for line in progress.attend_next])
+    _show_list(console, "next", next_commands(job, progress, holder))
+
+
+def show_entities(console: Console, progress: Progress) -> None:
+    """The equation, a row an entity and the sum."""
+    rows = []
+    for name, entity in progress.entities.items():
+        parts = str(len(entity.parts)) if entity.stage_completed else f"{len(entity.parts)}+"
+        done = "all" if entity.completed else f"{len(entity.batches)} of {parts}"
+        rows.append([name, *_outcomes(entity.counts), done])
+    show_table(console, _EQUATION, rows, total=["all", *_outcomes(progress.counts), ""])
+
+
+def next_commands(job: str, progress: Progress, holder: str | None) -> list[str]:
+    """What a person may type next, the most useful first."""
+    state = job_state(progress, holder)
+    lines = []
+    if progress.open_questions:
+        lines.append(f"migrate answer {job}       {len(progress.open_questions)} questions wait for you")
+    if state in ("stopped", "interrupted", "failed", "waiting"):
+        lines.append(f"migrate resume {job}       goes on where it stopped")
+    if progress.counts.quarantined:
+        lines.append(f"migrate quarantine list {job}")
+    if state == "done":
+        lines.append(f"migrate verify {job}")
+    return lines
+
+
+def _words(progress: Progress, holder: str | None) -> str:
+    state = job_state(progress, holder)
+    words = f"running, {holder}" if holder else state
+    if progress.outcome and not holder:
+        words += f" ({one_line(progress.outcome)})" if progress.outcome != state else ""
+    if progress.phase and state != "done":
+        words += f", in {progress.phase}"
+    if progress.verified is not None:
+        words += ", reconciled" if progress.verified else ", NOT RECONCILED"
+    return words
+
+
+def _outcomes(counts: Counts) -> list[int]:
+    return [
+        counts.read, counts.inserted, counts.updated, counts.unchanged, counts.merged, counts.excluded,
+        counts.quarantined, counts.missing,
+    ]  # fmt: skip
+
+
+def _show_decisions(console: Console, progress: Progress) -> None:
+    if not progress.rungs:
+        return
+    parts = [f"{rung} {price.decisions}" for rung, price in progress.rungs.items()]
+    calls = sum(price.calls for price in progress.rungs.values())
+    tokens = sum(price.prompt_tokens + price.answer_tokens for price in progress.rungs.values())
+    console.print(f"\ndecisions: {', '.join(parts)}; {calls:,} model calls, {tokens:,} tokens")
+
+
+def _show_list(console: Console, title: str, lines: list[str]) -> None:
+    if lines:
+        console.print(f"\n{title}", style="bold")
+        for line in lines:
+            console.print(f"  {line}")
