@@ -20,11 +20,12 @@ def from_clause(relation: str, table: Callable[[str], str]) -> str:
     return f"(\n{relation.strip().rstrip(';')}\n) AS the_selection"
 
 
-def after_key(key: Sequence[str], place: Sequence[str]) -> str:
+def after_key(key: Sequence[str], place: Sequence[str], comparison: str = ">") -> str:
     """The condition that a row comes after a key: one comparison, or one of rows for a composite key.
 
-    `key` are the key's columns in SQL, `place` the placeholders or literals that they are held against.
+    `key` are the key's columns in SQL, `place` the literals (or numbered placeholders) that they are held
+    against. The first column also stands alone, since not every server finds the range in a row comparison.
     """
     if len(key) == 1:
-        return f"{key[0]} > {place[0]}"
-    return f"({', '.join(key)}) > ({', '.join(place)})"
+        return f"{key[0]} {comparison} {place[0]}"
+    return f"{key[0]} >= {place[0]} AND ({', '.join(key)}) {comparison} ({', '.join(place)})"

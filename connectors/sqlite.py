@@ -99,9 +99,7 @@ class SqliteSource:
         rows = self._select(self._reading(), f"SELECT count(*) FROM {from_clause(relation, self.quote)}")
         return int(rows.fetchone()[0])
 
-    def pages(
-        self, relation: str, key: Sequence[str], *, after: tuple[str, ...] | None, size: int
-    ) -> Iterator[Page]:
+    def pages(self, relation: str, key: Sequence[str], *, after: tuple[str, ...] | None, size: int) -> Iterator[Page]:
         """Pages in key order by one streaming query; see `Source.pages`.
 
         A row whose key is NULL, in any part, is in no page: compare the rows read with `count`. A key
@@ -116,7 +114,7 @@ class SqliteSource:
         conditions = [f"{self.quote(name)} IS NOT NULL" for name in key]
         parameters: list[object] = []
         if after is not None and key:
-            conditions.append(after_key(ordered, ["?"] * len(key)))
+            conditions.append(after_key(ordered, [f"?{i + 1}" for i in range(len(key))]))
             parameters = [
                 bytes.fromhex(value) if named[name].kind is Kind.BINARY else value
                 for name, value in zip(key, after, strict=True)
@@ -187,9 +185,7 @@ class SqliteSource:
             self._stream.execute("BEGIN")
         return self._stream
 
-    def _select(
-        self, connection: sqlite3.Connection, sql: str, parameters: Sequence[object] = ()
-    ) -> sqlite3.Cursor:
+    def _select(self, connection: sqlite3.Connection, sql: str, parameters: Sequence[object] = ()) -> sqlite3.Cursor:
         try:
             return connection.execute(sql, tuple(parameters))
         except sqlite3.Error as error:
@@ -277,9 +273,7 @@ class SqliteSource:
         return tuple(keys.values())
 
 
-def _column(
-    name: str, declared: str, required: bool, default: str | None, key: bool, generated: bool
-) -> Column:
+def _column(name: str, declared: str, required: bool, default: str | None, key: bool, generated: bool) -> Column:
     kind = next((kind for word, kind in _KINDS if word in declared.upper()), Kind.TEXT)
     sizes = [int(n) for n in re.findall(r"\d+", declared.partition("(")[2])]
     return Column(

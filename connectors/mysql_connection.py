@@ -1,0 +1,160 @@
+"""A connection to MySQL or MariaDB from a DSN, set up for reading, and its errors in one clear line.
+
+The driver, mysqlclient, is optional and imported here only. Sessions are made read-only; the server is
+never let read a local file through us.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from types import ModuleType
+from typing import Any
+
+from connectors.dsn import Dsn
+from workspace.errors import CatalogueError, ConnectError, DsnError, PackhorseError, UsageError
+
+_SSL = ("ca", "capath", "cert", "key", "cipher")
+_ENCRYPTED = ("REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY")
+_NO_SSL = "set up TLS on the server, or leave ssl_mode out of the DSN"
+_NUMBERS = ("connect_timeout", "read_timeout", "write_timeout")
+_TEXTS = (
+    "unix_socket",
+    "ssl_mode",
+    "auth_plugin",
+    "server_public_key_path",
+    "read_default_file",
+    "read_default_group",
+)
+
+# Long reads must not end because we were slow to take a page, or because a report would have been.
+_SETTINGS = (
+    "time_zone = '+00:00'",
+    "group_concat_max_len = 67108864",  # MySQL cuts at 1024 bytes without a word
+    "net_write_timeout = 3600",
+    "net_read_timeout = 3600",
+    "wait_timeout = 86400",
+    "max_statement_time = 0",
+    "max_execution_time = 0",
+    "idle_readonly_transaction_timeout = 0",
+    "idle_transaction_timeout = 0",
+)
+
+_NO_CONNECTION = {
+    1040: ("the server has no connection free", "end other connections, or raise max_connections"),
+    1044: ("the user may not use this database", "ask for GRANT SELECT ON the database"),
+    1045: ("the server refuses the user or the password", "check both; %-encode special characters"),
+    1049: ("there is no such database", "check the database in the DSN"),
+    1130: ("the server does not let this host in", "ask for a grant from this host"),
+    1698: ("the server refuses the user or the password", "check both; %-encode special characters"),
+    2002: ("no server answers there", "check host, port or socket, and that the server runs"),
+    2003: ("no server answers there", "check host, port or socket, and that the server runs"),
+    2005: ("the host is not known", "check the host in the DSN"),
+    2026: ("the encrypted connection was not made", "check ssl_mode and ssl_ca in the DSN"),
+}
+_NO_PRIVILEGE = (1142, 1143, 1227, 1356, 1370)
+_NOT_THERE = (1146, 1109, 1051)
+LOST = (1053, 1080, 1152, 1159, 1160, 1161, 1317, 1927, 2006, 2013, 2055)
+
+
+def driver() -> ModuleType:
+    """mysqlclient's module. UsageError, with what to install, where it is missing."""
+    try:
+        import MySQLdb
+    except ImportError as error:
+        raise UsageError(
+            f"MySQL and MariaDB need the driver mysqlclient, which is missing here: {error}",
+            advice="pip install packhorse[mysql]; first apt install libmariadb-dev pkg-config, or the like",
+        ) from None
+    return MySQLdb  # type: ignore[no-any-return]
+
+
+def connect(dsn: Dsn, *, conv: dict[Any, Any], use_unicode: bool) -> Any:
+    """A read-only session in autocommit, in UTC, in utf8mb4, with no sql_mode. ConnectError, DsnError.
+
+    `conv` and `use_unicode` say what values arrive as; with neither they are the server's bytes.
+    """
+    module = driver()
+    try:
+        connection = module.connect(
+            **_arguments(dsn), conv=conv, use_unicode=use_unicode, charset="utf8mb4", autocommit=True
+        )
+    except module.Error as error:
+        raise connect_error(dsn, error) from None
+    cursor = connection.cursor()
+    cursor.execute("SET SESSION sql_mode = ''")
+    cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    for setting in _SETTINGS:
+        with contextlib.suppress(module.Error):  # not every version has each
+            cursor.execute(f"SET SESSION {setting}")
+    cursor.execute("SET SESSION TRANSACTION READ ONLY")
+    encrypted = cursor.execute("SHOW SESSION STATUS LIKE 'Ssl_cipher'") and cursor.fetchone()[1]
+    cursor.close()
+    if dsn.parameters.get("ssl_mode", "").upper() in _ENCRYPTED and not encrypted:
+        # some versions of the driver take the wish and go on without
+        connection.close()
+        raise ConnectError("the server does not encrypt the connection", where=dsn.masked, advice=_NO_SSL)
+    return connection
+
+
+def _arguments(dsn: Dsn) -> dict[str, Any]:
+    arguments: dict[str, Any] = {
+        "database": dsn.database,
+        "user": dsn.user,
+        "password": dsn.password,
+        "host": dsn.host,
+        "port": dsn.port or 0,
+        "connect_timeout": 15,
+        # a server may ask for any file of ours when it pleases; never answer
+        "local_infile": 0,
+    }
+    if dsn.host == "localhost" and dsn.port:
+        arguments["host"] = "127.0.0.1"  # the driver takes localhost for the socket, whatever the port
+    ssl = {}
+    for name, value in dsn.parameters.items():
+        if name.removeprefix("ssl_") in _SSL and name.startswith("ssl_"):
+            ssl[name.removeprefix("ssl_")] = value
+        elif name in _NUMBERS and value.isdigit():
+            arguments[name] = int(value)
+        elif name in _TEXTS:
+            arguments[name] = value
+        elif name in ("password", "passwd"):
+            arguments["password"] = value
+        elif name == "compress":
+            arguments["compress"] = 1
+        elif name != "charset":  # text always comes as utf8mb4, whatever tables hold
+            raise DsnError(
+                f"the parameter {name} is not known, or has a wrong value",
+                where=dsn.masked,
+                advice=f"known: {', '.join(_TEXTS + _NUMBERS)}, ssl_{', ssl_'.join(_SSL)}, compress",
+            )
+    if ssl:
+        arguments["ssl"] = ssl
+    return {name: value for name, value in arguments.items() if value not in ("", None)}
+
+
+def connect_error(dsn: Dsn, error: Exception) -> ConnectError:
+    """The clear line for a connection that was not made."""
+    number, message = error_parts(error)
+    what, advice = _NO_CONNECTION.get(
+        number, (f"the server refuses the connection: {dsn.redact(message)[:200]}", "check the DSN")
+    )
+    return ConnectError(what, where=dsn.masked, advice=advice)
+
+
+def query_error(dsn: Dsn, error: Exception) -> PackhorseError:
+    """The clear line for a query that the server did not take."""
+    number, message = error_parts(error)
+    message = dsn.redact(message)[:300]
+    if number in _NO_PRIVILEGE:
+        return ConnectError(f"the user lacks a privilege: {message}", where=dsn.masked, advice="ask for GRANT SELECT")
+    if number in LOST:
+        return ConnectError(f"the connection was lost: {message}", where=dsn.masked, advice="run it again")
+    advice = "check the table's name" if number in _NOT_THERE else "check the query in the plan"
+    return CatalogueError(f"the server refuses the query: {message}", where=dsn.masked, advice=advice)
+
+
+def error_parts(error: Exception) -> tuple[int, str]:
+    """The server's number and message; 0 where the driver gives none."""
+    if len(error.args) >= 2 and isinstance(error.args[0], int):
+        return error.args[0], str(error.args[1])
+    return 0, str(error)
