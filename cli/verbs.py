@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from cli import plan, quarantine
+from cli.doctor import doctor
+from cli.init import init
 from cli.inspect import inspect
 from cli.jobs import jobs
 from cli.status import status
@@ -40,9 +43,13 @@ def _migrate(
     """Carry a company's records out of a legacy CRM and into a cloud database."""
 
 
+app.add_typer(plan.app, name="plan")
 app.command()(jobs)
 app.command()(status)
 app.command()(inspect)
+app.add_typer(quarantine.app, name="quarantine")
+app.command()(doctor)
+app.command()(init)
 
 
 def execute(arguments: list[str]) -> int:

@@ -1,0 +1,141 @@
+"""What `migrate doctor` looks at: one function a thing, each giving one line. None of them changes anything."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import sqlite3
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import psutil
+
+from workspace.errors import PackhorseError
+from workspace.paths import data_directory, list_jobs
+
+Verdict = Literal["ok", "warn", "fail"]
+_GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line: what was looked at, the verdict, what was found, and what to do (empty when all is well)."""
+
+    name: str
+    verdict: Verdict
+    found: str
+    advice: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+
+def machine() -> Check:
+    """Processor, cores and memory."""
+    memory = psutil.virtual_memory()
+    cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
+    found = (
+        f"{platform.system()} {platform.machine()}, {cores} cores,"
+        f" {memory.available / _GIB:.1f} of {memory.total / _GIB:.1f} GiB memory free"
+    )
+    if memory.available < _GIB:
+        return Check("machine", "warn", found, "a job takes up to 700 MB besides the model: close something")
+    return Check("machine", "ok", found)
+
+
+def python() -> Check:
+    """The interpreter and our own version."""
+    found = f"Python {platform.python_version()}, packhorse {importlib.metadata.version('packhorse')}"
+    return Check("python", "ok", f"{found}, SQLite {sqlite3.sqlite_version}, DuckDB {_version('duckdb')}")
+
+
+def llama_build() -> Check:
+    """What llama.cpp was built for; looked up in a child, since a build that doesn't fit can end a process."""
+    code = "from agent.models.native import offloads, system_info; print(offloads()); print(system_info())"
+    try:
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    except subprocess.TimeoutExpired:
+        return Check("llama.cpp", "fail", "did not answer within a minute", "docs/model.md: build it anew")
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[-1]
+        return Check(
+            "llama.cpp", "fail", f"cannot be loaded: {last[:160]}",
+            "build it for this machine: rm -r .venv; make venv; or work with --model none",
+        )  # fmt: skip
+    offloads, info = done.stdout.strip().split("\n", 1)
+    where = "GPU" if offloads == "True" else "CPU only"
+    return Check("llama.cpp", "ok", f"{_version('llama-cpp-python')}, {where}; {info}")
+
+
+def disk(folder: Path) -> Check:
+    """Room for stages, which hold a compressed copy of the source."""
+    usage = psutil.disk_usage(str(folder))
+    found = f"{usage.free / _GIB:.1f} GiB free in {folder}"
+    if usage.free < 2 * _GIB:
+        return Check("disk", "warn", found, "the stage of a job needs about as much as the source holds")
+    return Check("disk", "ok", found)
+
+
+def workspace(folder: Path) -> Check:
+    """Whether jobs can be kept here, and how many are."""
+    place = folder / ".packhorse"
+    if not os.access(place if place.exists() else folder, os.W_OK):
+        return Check("workspace", "fail", f"{folder} cannot be written to", "run migrate in a folder of your own")
+    jobs = list_jobs(folder)
+    return Check("workspace", "ok", f"{len(jobs)} jobs under {place}; experience in {data_directory()}")
+
+
+def drivers() -> Check:
+    """Which systems this installation can speak to."""
+    if importlib.util.find_spec("MySQLdb") is None:
+        return Check(
+            "drivers", "warn", "PostgreSQL, SQLite, CSV; no MySQL and MariaDB",
+            "apt install libmariadb-dev pkg-config, then: pip install 'packhorse[mysql]'",
+        )  # fmt: skip
+    return Check("drivers", "ok", "MySQL and MariaDB, PostgreSQL, SQLite, CSV")
+
+
+def source(dsn: str) -> Check:
+    """The source's product and version, and how many tables it shows."""
+    from connectors.dsn import open_source
+
+    try:
+        system = open_source(dsn)
+        try:
+            catalogue = system.catalogue()
+        finally:
+            system.close()
+    except PackhorseError as error:
+        return Check("source", "fail", str(error), error.advice)
+    return Check("source", "ok", f"{catalogue.server}, {len(catalogue.tables)} tables")
+
+
+def target(dsn: str) -> Check:
+    """The target's product and version, and how many tables it shows."""
+    from connectors.dsn import open_target
+
+    try:
+        system = open_target(dsn)
+        try:
+            catalogue = system.catalogue()
+        finally:
+            system.close()
+    except PackhorseError as error:
+        return Check("target", "fail", str(error), error.advice)
+    found = f"{catalogue.server}, {len(catalogue.tables)} tables"
+    if not catalogue.tables:
+        return Check("target", "warn", found, "create the target's tables first; migrate fills them, it makes none")
+    return Check("target", "ok", found)
+
+
+def _version(distribution: str) -> str:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"

@@ -1,0 +1,70 @@
+"""Which two systems a verb works with: the DSNs given now, else those that the job or the plan names.
+
+A workspace keeps DSNs masked, so a password that was typed must be given again; `${NAME}` and DSNs without a
+password need nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from workspace.belief import Belief
+from workspace.errors import UsageError
+
+if TYPE_CHECKING:  # the drivers are heavy: loaded by the verbs that need them
+    from connectors.postgres import PostgresTarget
+    from connectors.protocols import Source
+
+GivenSource = Annotated[
+    str | None,
+    typer.Option(
+        "--source", metavar="DSN", envvar="PACKHORSE_SOURCE", help="The source, where the job's DSN had a password."
+    ),
+]
+GivenTarget = Annotated[
+    str | None,
+    typer.Option(
+        "--target", metavar="DSN", envvar="PACKHORSE_TARGET", help="The target, where the job's DSN had a password."
+    ),
+]
+
+
+def job_dsn(side: str, given: str | None, belief: Belief) -> str:
+    """The DSN of a job's `side` (source or target). UsageError where its password would be needed."""
+    if given:
+        return given
+    recorded = str(belief.options.get(side) or getattr(belief, side))
+    if not recorded or "***" in recorded:
+        raise UsageError(
+            f"the password of the job's {side} is not kept",
+            where=recorded,
+            advice=f"give the DSN again: --{side} DSN, or in the environment as PACKHORSE_{side.upper()}",
+        )
+    return recorded
+
+
+def plan_dsn(side: str, given: str | None, named: str) -> str:
+    """The DSN of a plan's `side`; what is given goes before what the plan names. UsageError for neither."""
+    if given or named:
+        return given or named
+    raise UsageError(f"the plan names no {side}", advice=f"write `{side}: ${{NAME}}` in it, or give --{side} DSN")
+
+
+@contextmanager
+def opened(source: str, target: str) -> Iterator[tuple[Source, PostgresTarget]]:
+    """Both systems, connected; closed at the end of the block. DsnError, ConnectError."""
+    from connectors.dsn import open_source, open_target
+
+    from_system = open_source(source)
+    try:
+        to_system = open_target(target)
+        try:
+            yield from_system, to_system
+        finally:
+            to_system.close()
+    finally:
+        from_system.close()

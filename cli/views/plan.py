@@ -1,0 +1,55 @@
+"""A plan for a person: its entities in load order, and what it leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from cli.views.table import Heading, number, show_table
+from cli.views.text import visible
+
+if TYPE_CHECKING:
+    from engine.check import CheckedEntity
+
+
+def entities(checked: Sequence[CheckedEntity]) -> list[dict[str, Any]]:
+    """The entities as JSON values, in load order."""
+    return [
+        {
+            "entity": entity.name,
+            "from": entity.plan.from_,
+            "to": entity.plan.to,
+            "fields": [field.column.name for field in entity.fields],
+            "references": list(entity.references),
+            "deferred": [field.column.name for field in entity.deferred],
+            "unaccounted": list(entity.unaccounted),
+        }
+        for entity in checked
+    ]
+
+
+def show_entities(console: Console, found: Sequence[dict[str, Any]]) -> None:
+    """A line an entity, and the columns that the plan doesn't speak of."""
+    headings = [
+        Heading("entity"), Heading("from"), Heading("to"), number("fields"), Heading("refers to", wrap=True),
+        Heading("second pass", wrap=True),
+    ]  # fmt: skip
+    rows = [
+        [
+            each["entity"],
+            visible(" ".join(each["from"].split()), 30),
+            each["to"],
+            len(each["fields"]),
+            ", ".join(each["references"]) or None,
+            ", ".join(each["deferred"]) or None,
+        ]
+        for each in found
+    ]
+    show_table(console, headings, rows)
+    for each in found:
+        if each["unaccounted"]:
+            columns = ", ".join(map(visible, each["unaccounted"]))
+            console.print(f"{each['entity']}: neither mapped nor named in unmapped: {columns}", style="yellow")
+    console.print("the plan can be executed")
