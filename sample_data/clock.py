@@ -1,0 +1,83 @@
+"""Instants and dates of the sample, and the wall clock of New York that the legacy system kept.
+
+Instants are whole seconds since 1970 in UTC. None falls into the hour that the wall clock shows twice
+in autumn, so that each can be told from its local time.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from .draw import Draw, Index
+
+Seconds = NDArray[np.int64]
+Days = NDArray[np.int64]
+
+_ZONE = ZoneInfo("America/New_York")
+
+
+def _changes() -> tuple[Seconds, Seconds]:
+    """The instants at which New York's offset changes from 2000 to 2040, and the offset from each on."""
+    hour = timedelta(hours=1)
+    at = datetime(2000, 1, 1, tzinfo=UTC)
+    moments = [int(at.timestamp())]
+    offsets = [int((at.astimezone(_ZONE).utcoffset() or timedelta()).total_seconds())]
+    while at.year < 2040:
+        at += hour
+        if at.month in (3, 4, 10, 11):
+            offset = int((at.astimezone(_ZONE).utcoffset() or timedelta()).total_seconds())
+            if offset != offsets[-1]:
+                moments.append(int(at.timestamp()))
+                offsets.append(offset)
+    return np.array(moments), np.array(offsets)
+
+
+_MOMENTS, _OFFSETS = _changes()
+
+
+def moments(draw: Draw, stream: str, index: Index, first_year: int, last_year: int) -> Seconds:
+    """An instant a row between two years, none of them in an hour that New York shows twice."""
+    start = int(datetime(first_year, 1, 1, tzinfo=UTC).timestamp())
+    stop = int(datetime(last_year + 1, 1, 1, tzinfo=UTC).timestamp())
+    return clear(start + draw.below(stream, index, stop - start))
+
+
+def clear(seconds: Seconds) -> Seconds:
+    """The instants, those within an hour of a change of New York's clock put three hours later."""
+    near = np.abs(_MOMENTS[np.searchsorted(_MOMENTS, seconds + 3601, side="right") - 1] - seconds) <= 3601
+    return np.where(near, seconds + 3 * 3600, seconds)
+
+
+def utc_text(seconds: Seconds) -> pa.Array:
+    """As PostgreSQL writes a timestamptz in UTC: 2011-04-03 14:00:00+00."""
+    text = pa.array(seconds).cast(pa.timestamp("s")).cast(pa.string())
+    return pc.binary_join_element_wise(text, "+00", "")
+
+
+def new_york_text(seconds: Seconds) -> pa.Array:
+    """The wall clock in New York: 2011-04-03 10:00:00."""
+    offset = _OFFSETS[np.searchsorted(_MOMENTS, seconds, side="right") - 1]
+    return pa.array(seconds + offset).cast(pa.timestamp("s")).cast(pa.string())
+
+
+def days(draw: Draw, stream: str, index: Index, first_year: int, last_year: int) -> Days:
+    """A date a row between two years, as days since 1970."""
+    start = (datetime(first_year, 1, 1) - datetime(1970, 1, 1)).days
+    stop = (datetime(last_year + 1, 1, 1) - datetime(1970, 1, 1)).days
+    return start + draw.below(stream, index, stop - start)
+
+
+def date_text(value: Days) -> pa.Array:
+    """Dates as 2011-04-03."""
+    return pa.array(value.astype(np.int32)).cast(pa.date32()).cast(pa.string())
+
+
+def excel_text(value: Days) -> pa.Array:
+    """Dates as the serial numbers that a spreadsheet keeps (1900 system, after February 1900)."""
+    return pa.array(value + 25569).cast(pa.string())

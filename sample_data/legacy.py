@@ -1,0 +1,62 @@
+"""Writes a sample as a legacy system: SQLite, MariaDB, PostgreSQL or a folder of CSV, in pieces of flat memory.
+
+The records come from `source_batches`; a writer a form puts them where they belong and knows nothing of
+what they mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from .columns import runs
+from .form_sqlite import write_sqlite
+from .legacy_companies import account_tables, campaign_tables, currency_table
+from .legacy_people import contact_tables, lead_tables, user_tables
+from .legacy_work import activity_tables, case_tables, deal_people_tables, note_tables, opportunity_tables
+from .tables import SOURCE_TABLES
+from .world import World
+
+PIECE = 25_000
+"""Rows of a table that are made at a time. What is made doesn't depend on it."""
+
+_MAKERS = {
+    "users": user_tables,
+    "campaigns": campaign_tables,
+    "accounts": account_tables,
+    "contacts": contact_tables,
+    "leads": lead_tables,
+    "opportunities": opportunity_tables,
+    "opportunities_contacts": deal_people_tables,
+    "cases": case_tables,
+    "notes": note_tables,
+    "calls": lambda world, index: activity_tables(world, "calls", index),
+    "meetings": lambda world, index: activity_tables(world, "meetings", index),
+    "tasks": lambda world, index: activity_tables(world, "tasks", index),
+}
+
+
+def source_batches(world: World, piece: int = PIECE) -> Iterator[tuple[str, pa.Table]]:
+    """All rows of the legacy system, table by table in pieces; each column is text."""
+    order = {table.name: list(table.columns) for table in SOURCE_TABLES}
+    yield "currencies", pa.table(currency_table(world)).select(order["currencies"])
+    for table, make in _MAKERS.items():
+        for index in runs(world.rows[table], piece):
+            for name, batch in make(world, index).items():
+                yield name, pa.table(batch).select(order[name])
+
+
+def write_legacy(world: World, where: str | Path) -> dict[str, int]:
+    """Writes the legacy system in the world's form and gives the rows by table."""
+    rows: dict[str, int] = {}
+
+    def counted() -> Iterator[tuple[str, pa.Table]]:
+        for name, batch in source_batches(world):
+            rows[name] = rows.get(name, 0) + batch.num_rows
+            yield name, batch
+
+    if world.form == "sqlite":
+        write_sqlite(Path(where), counted())
+    return rows
