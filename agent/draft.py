@@ -1,0 +1,304 @@
+"""The draft: from a survey of both systems to a plan, decision by decision on the ladder.
+
+What is decided stands in the plan; what isn't is a question, and what depends on it is left out (a nullable
+field) or held (an entity). A field is never filled on a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from agent.actions import AddEntity, HoldEntity, LeaveColumns, LeaveField, MapField, SetSource, SetValueMap, SetWhere
+from agent.entities import match_links, match_tables
+from agent.fields import field_matter
+from agent.ladder import AUTONOMY, Budget, Ladder
+from agent.loop import Loop
+from agent.match import FieldCandidate, FieldMatch, match_fields
+from agent.matter import Decision, Matter
+from agent.models.protocol import Encoder, Model
+from agent.structure import Relation, Role, Structure, find_structure, relation_sql
+from agent.survey import Survey, survey
+from agent.tables import constant_for, filter_matter, id_for, row_filter, table_matter
+from agent.unmapped import reasons
+from agent.valuemaps import decide_values
+from agent.zones import zone_matter
+from connectors.protocols import Catalogue, Kind, Source, Table
+from engine.plan import Plan
+from workspace.events import BeliefHeld, PhaseStarted
+from workspace.experience_store import ExperienceStore
+from workspace.log import Workspace
+
+Watch = Callable[[str, str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What came of drafting.
+
+    `plan` can be executed as it stands; `whole` also has the entities that are held, as far as they are
+    decided. `held` names for each held entity the questions it waits for; `open_fields` for each field that is
+    left out its question.
+    """
+
+    plan: Plan
+    whole: Plan
+    held: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    open_fields: dict[tuple[str, str], str] = field(default_factory=dict)
+
+
+def draft_plan(
+    source: Source,
+    target: Catalogue,
+    workspace: Workspace,
+    model: Model | None = None,
+    encoder: Encoder | None = None,
+    autonomy: float = AUTONOMY,
+    **options: object,
+) -> Plan:
+    """The plan that can be executed now; see `draft` for the rest and for the options."""
+    return draft(source, target, workspace, model=model, encoder=encoder, autonomy=autonomy, **options).plan  # type: ignore[arg-type]
+
+
+def draft(
+    source: Source,
+    target: Catalogue,
+    workspace: Workspace,
+    *,
+    model: Model | None = None,
+    encoder: Encoder | None = None,
+    autonomy: float = AUTONOMY,
+    experience: ExperienceStore | None = None,
+    zone: str | None = None,
+    budget: Budget | None = None,
+    watch: Watch = lambda phase, what, done, total: None,
+    on_call: Callable[[int], None] = lambda calls: None,
+) -> Draft:
+    """Surveys, matches and drafts; what the log has decided already is taken from there.
+
+    `zone` is the time zone of the source's clock, where whoever calls knows it. Raises CatalogueError for an
+    empty source or a target without tables.
+    """
+    workspace.record(PhaseStarted("survey"))
+    found = survey(source, target, workspace, lambda table, done, total: watch("survey", table, done, total))
+    workspace.record(PhaseStarted("match"))
+    ladder = Ladder(
+        workspace, model=model, encoder=encoder, experience=experience, autonomy=autonomy, budget=budget, on_call=on_call
+    )
+    drafter = _Drafter(source, found, workspace, ladder, experience, zone, watch)
+    return drafter.run()
+
+
+@dataclass
+class _Pending:
+    """A field that is decided but for what `needs` names."""
+
+    entity: str
+    match: FieldMatch
+    candidate: FieldCandidate
+
+
+class _Drafter:
+    def __init__(
+        self, source: Source, found: Survey, workspace: Workspace, ladder: Ladder, experience: ExperienceStore | None,
+        zone: str | None, watch: Watch,
+    ) -> None:  # fmt: skip
+        self._source, self._found, self._workspace, self._ladder = source, found, workspace, ladder
+        self._experience, self._zone, self._watch = experience, zone, watch
+        self._structure: Structure = find_structure(found, source.quote)
+        self._loop = Loop(workspace, Plan(entities={}), found.target)
+        self._to: dict[str, str] = {}  # source table -> target table
+        self._open: dict[tuple[str, str], str] = {}
+        self._waiting: dict[str, list[str]] = {}  # entity -> questions that hold it
+        self._used: dict[str, set[str]] = {}
+        self._pending: list[_Pending] = []
+
+    def run(self) -> Draft:
+        self._believe()
+        self._tables()
+        for done, name in enumerate(self._to):
+            self._watch("match", name, done, len(self._to))
+            self._entity(name)
+        self._zones()
+        for name in self._to:
+            self._finish(name)
+        whole = self._loop.plan
+        held = self._hold()
+        plan = self._loop.keep_version("rule", "drafted from the survey")
+        return Draft(plan, whole, held, dict(self._open))
+
+    # -- tables -----------------------------------------------------------------------------------
+
+    def _believe(self) -> None:
+        beliefs = []
+        for name, role in self._structure.roles.items():
+            evidence: dict[str, object] = {"rows": self._found.tables[name].rows}
+            if name in self._structure.side_of:
+                evidence["adds_to"] = self._structure.side_of[name]
+            beliefs.append(BeliefHeld(name, f"is of the kind {role.value}", evidence, 0.95))
+            for r in self._found.tables[name].references:
+                claim = f"points at {r.table}" + (f" where {r.selector} is {r.selected}" if r.selector else "")
+                told: dict[str, object] = {"found_there": round(r.share, 3), "known_by": r.known_by}
+                beliefs.append(BeliefHeld(f"{name}.{r.column}", claim, told, round(min(0.99, r.share), 3)))
+        if beliefs:
+            self._workspace.record(*beliefs)
+
+    def _tables(self) -> None:
+        candidates = match_tables(self._found, self._structure)
+        for name, found in candidates.items():
+            self._settle_table(name, self._ladder.decide(table_matter(name, found, self._found.tables[name])))
+        for name, found in match_links(self._found, self._structure, self._to).items():
+            if found:
+                self._settle_table(name, self._ladder.decide(table_matter(name, found, self._found.tables[name])))
+
+    def _settle_table(self, name: str, decision: Decision) -> None:
+        if decision.answer is not None:
+            self._to[name] = decision.answer
+
+    # -- one entity -------------------------------------------------------------------------------
+
+    def _entity(self, name: str) -> None:
+        profile, table = self._found.tables[name], self._found.target.tables[self._to[name]]
+        relation = self._structure.relations[name]
+        shared = list(self._to.values()).count(table.name) > 1
+        key = profile.key
+        if not key:
+            matter = Matter("key", name, f"What makes a row of {name} itself? Name its key's columns.", (), none_weight=0.0,
+                            holds=(name,), free=True)  # fmt: skip
+            decision = self._ladder.decide(matter)
+            if decision.answer is None:
+                self._waiting.setdefault(name, []).append(matter.id)
+            key = tuple(k.strip() for k in (decision.answer or next(iter(profile.columns))).split(","))
+        identity = id_for(profile, table, shared)
+        self._loop.know_columns({name: frozenset(o.name for o in relation.columns)})
+        settings = {"from": relation.main, "to": table.name, "key": list(key), "id": identity}
+        self._loop.act(AddEntity(name, settings))
+        self._used[name] = set(key)
+        found = row_filter(relation, table)
+        if found is not None and self._ladder.decide(filter_matter(name, found)).answer is not None:
+            self._loop.act(SetWhere(name, found.where))
+            self._used[name].add(found.column)
+        skip = set(table.primary_key) if identity != "none" else set()
+        self._constants(name, table, skip)
+        for match in match_fields(relation, table, self._to, skip=frozenset(skip)):
+            self._field(name, relation, table, match)
+
+    def _constants(self, name: str, table: Table, skip: set[str]) -> None:
+        for column in table.columns:
+            constant = constant_for(name, self._to, table, column.name)
+            if constant is not None:
+                self._loop.act(MapField(name, column.name, {"default": constant[0]}))
+                skip.add(column.name)
+
+    def _field(self, name: str, relation: Relation, table: Table, match: FieldMatch) -> None:
+        column = match.column
+        if not match.candidates and not match.required and match.none_weight > 0.999:
+            return  # nothing to decide: the target fills it, or it stays empty
+        matter = field_matter(name, relation, table, match)
+        decision = self._ladder.decide(matter)
+        if decision.open:
+            self._leave_open(name, match, matter.id)
+            return
+        candidate = next((c for c in match.candidates if c.answer == decision.answer), None)
+        if candidate is None and decision.answer is not None and matter.free:
+            self._loop.act(MapField(name, column.name, {"default": decision.answer}))
+        elif candidate is None:
+            self._loop.act(LeaveField(name, column.name, decision.why))
+        elif "zone" in candidate.needs:
+            self._pending.append(_Pending(name, match, candidate))
+        elif "date_format" in candidate.needs:
+            self._leave_open(name, match, self._ask_format(name, match))
+        elif "values" in candidate.needs:
+            self._values(name, relation, match, candidate)
+        else:
+            self._map(name, match, candidate, dict(candidate.plan))
+
+    def _map(self, name: str, match: FieldMatch, candidate: FieldCandidate, origin: dict[str, object]) -> None:
+        feedback = self._loop.act(MapField(name, match.column.name, origin, candidate.columns))
+        if feedback.outcome == "done":
+            self._used[name].update(candidate.columns)
+
+    def _values(self, name: str, relation: Relation, match: FieldMatch, candidate: FieldCandidate) -> None:
+        origin = relation.origin(candidate.columns[0])
+        assert origin is not None
+        subject = f"{name}.{match.column.name}"
+        made = decide_values(
+            self._ladder, self._experience, subject, candidate.columns[0], origin.profile, match.column.labels
+        )
+        plan = dict(candidate.plan)
+        if not made.direct:
+            self._loop.act(SetValueMap(f"{name}_{match.column.name}", dict(sorted(made.values.items()))))
+            plan["map"] = f"{name}_{match.column.name}"
+        self._map(name, match, candidate, plan)
+
+    def _ask_format(self, name: str, match: FieldMatch) -> str:
+        text = f"In which order are day and month written in {name}.{match.candidates[0].label}?"
+        matter = Matter("format", f"{name}.{match.column.name}", text, (), none_weight=0.0,
+                        holds=(name,) if match.required else (), free=True)  # fmt: skip
+        self._ladder.decide(matter)
+        return matter.id
+
+    def _leave_open(self, name: str, match: FieldMatch, question: str) -> None:
+        """Left out where the target can do without; else the entity waits."""
+        self._open[name, match.column.name] = question
+        if match.required:
+            self._waiting.setdefault(name, []).append(question)
+
+    # -- what several fields wait for -------------------------------------------------------------
+
+    def _zones(self) -> None:
+        if not self._pending:
+            return
+        holds = tuple(dict.fromkeys(p.entity for p in self._pending if p.match.required))
+        matter = zone_matter(self._found, tuple(f"{p.entity}.{p.match.column.name}" for p in self._pending), holds)
+        if self._zone is not None:
+            decision = self._ladder.given(matter, self._zone, "given with the command")
+        else:
+            decision = self._ladder.decide(matter)
+        for pending in self._pending:
+            if decision.answer is None:
+                self._leave_open(pending.entity, pending.match, matter.id)
+                continue
+            sql = str(pending.candidate.plan["sql"]).replace("{zone}", decision.answer.replace("'", "''"))
+            self._map(pending.entity, pending.match, pending.candidate, {"sql": sql})
+
+    # -- the end ----------------------------------------------------------------------------------
+
+    def _finish(self, name: str) -> None:
+        relation = self._structure.relations[name]
+        used = self._used[name]
+        self._loop.act(SetSource(name, relation_sql(relation, used, self._source.quote)))
+        wanted = {c: f"{name}.{f}" for (e, f), q in self._open.items() if e == name for c in self._asked_columns(q)}
+        self._loop.act(LeaveColumns(name, reasons(relation, used, wanted)))
+
+    def _asked_columns(self, question: str) -> list[str]:
+        made = self._ladder.question(question)
+        return [str(c["answer"]).removeprefix("column:") for c in made.candidates[:1]] if made is not None else []
+
+    def _hold(self) -> dict[str, tuple[str, ...]]:
+        """Holds the entities that wait, and those that can't do without one that does."""
+        waiting = {n: list(dict.fromkeys(q)) for n, q in self._waiting.items()}
+        grown = True
+        while grown:
+            grown = False
+            for name, entity in self._loop.plan.entities.items():
+                table = self._found.target.tables[entity.to]
+                for column, planned in entity.fields.items():
+                    target = table.column(column)
+                    if planned.ref in waiting and name not in waiting and target is not None and not target.nullable:
+                        waiting[name] = list(waiting[planned.ref])
+                        grown = True
+        for name, questions in waiting.items():
+            self._loop.act(HoldEntity(name, tuple(questions)))
+        return {n: tuple(q) for n, q in waiting.items()}
+
+
+def roles_of(structure: Structure) -> Mapping[str, Role]:
+    """The role of each source table."""
+    return structure.roles
+
+
+def wants_reference(table: Table, column: str) -> bool:
+    """True for a column of ids that only a reference can fill."""
+    found = table.column(column)
+    return found is not None and found.kind in (Kind.UUID, Kind.INTEGER) and any(f.columns == (column,) for f in table.foreign_keys)

@@ -1,0 +1,258 @@
+"""The ladder: rule, experience, choose, propose, ask; the cheapest rung that is sure enough decides.
+
+Each rung may decide alone only from the probability that `autonomy` sets, more where the stakes are high.
+A model's word counts for what it was measured to be worth. What was decided or answered once is taken from
+the log and never asked again. Nothing here edits the plan.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from agent.matter import NONE, Decision, Matter, Option
+from agent.models.protocol import Encoder, Model, Price
+from agent.reliability import accuracy_of
+from agent.view import question_prompt
+from workspace.errors import ModelError
+from workspace.events import DecisionMade, LessonLearnt, QuestionAnswered, QuestionAsked
+from workspace.experience_store import ExperienceStore
+from workspace.log import Workspace
+
+AUTONOMY = 0.9
+"""How sure a rung has to be, unless told otherwise: the share of its decisions that must be right."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a job may spend on a model. At the edge the ladder goes on without it and asks."""
+
+    calls: int = 400
+    seconds: float = 300.0
+
+
+class Ladder:
+    """Decides matters and records each decision, with its price, before anything relies on it."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        *,
+        model: Model | None = None,
+        encoder: Encoder | None = None,
+        experience: ExperienceStore | None = None,
+        autonomy: float = AUTONOMY,
+        budget: Budget | None = None,
+        on_call: Callable[[int], None] = lambda calls: None,
+    ) -> None:
+        self._workspace, self._model, self._encoder, self._experience = workspace, model, encoder, experience
+        self._autonomy, self._budget, self._on_call = autonomy, budget or Budget(), on_call
+        self.spent = Price()
+        self._made: dict[str, DecisionMade] = {}
+        self._asked: dict[str, QuestionAsked] = {}
+        self._answered: dict[str, QuestionAnswered] = {}
+        for entry in workspace.events(types=[DecisionMade, QuestionAsked, QuestionAnswered]):
+            event = entry.event
+            if isinstance(event, DecisionMade):
+                self._made[event.id] = event
+            elif isinstance(event, QuestionAsked):
+                self._asked[event.id] = event
+            elif isinstance(event, QuestionAnswered):
+                self._answered[event.id] = event
+
+    def threshold(self, matter: Matter) -> float:
+        """The probability from which a rung may decide this matter alone."""
+        if matter.stakes == "high":
+            return 1 - (1 - self._autonomy) / 2
+        return self._autonomy if matter.stakes == "normal" else max(0.5, self._autonomy - 0.1)
+
+    def decide(self, matter: Matter) -> Decision:
+        """The decision on a matter, old or new; an open one where a person has to be asked."""
+        known = self._known(matter)
+        if known is not None:
+            return known
+        rungs = (self._rule, self._from_experience, self._choose)
+        price, model_said = Price(), ""
+        for rung in rungs:
+            decision = rung(matter)
+            price += decision.price
+            if not decision.open:
+                return self._record(matter, replace(decision, price=price))
+            model_said = decision.why if rung == self._choose else model_said
+        return self._ask(matter, price, model_said)
+
+    # -- what is known ----------------------------------------------------------------------------
+
+    def _known(self, matter: Matter) -> Decision | None:
+        answered = self._answered.get(matter.id)
+        if answered is not None and answered.answer is not None:
+            answer = str(answered.answer)
+            if answer == NONE or matter.free or matter.option(answer) is not None:
+                decision = Decision(matter.id, None if answer == NONE else answer, "ask", 1.0, f"answered by {answered.by}")
+                made = self._made.get(matter.id)
+                if made is None or made.rung != "ask" or made.choice != decision.answer:
+                    self._learn(matter, decision.answer)
+                    return self._record(matter, decision)
+                return decision
+        made = self._made.get(matter.id)
+        if made is not None and (made.choice is None or matter.free or matter.option(str(made.choice)) is not None):
+            answer_made = None if made.choice is None else str(made.choice)
+            return Decision(matter.id, answer_made, made.rung, made.confidence, made.why)
+        return None
+
+    # -- the rungs --------------------------------------------------------------------------------
+
+    def _rule(self, matter: Matter) -> Decision:
+        """The evidence leaves one answer, or leaves none."""
+        best = max(matter.options, key=lambda o: o.weight, default=None)
+        limit = self.threshold(matter)
+        if best is not None and best.weight >= limit:
+            return Decision(matter.id, best.answer, "rule", best.weight, _reason(best))
+        none = matter.none_weight if matter.none_weight is not None else 1 - (best.weight if best else 0.0)
+        if none >= limit:
+            nearest = f"; the nearest is {best.label} ({best.weight:.2f})" if best else ""
+            return Decision(matter.id, None, "rule", none, f"nothing comes near{nearest}")
+        return _undecided(matter)
+
+    def _from_experience(self, matter: Matter) -> Decision:
+        """The same question was met in jobs before, and the answer held."""
+        if self._experience is None or not matter.signature:
+            return _undecided(matter)
+        for option in matter.options:
+            for lesson in self._experience.recall("match", option.lesson) if option.lesson else []:
+                sure = 1 - (1 - option.weight) * (1 - lesson.trust)
+                if lesson.remedy == matter.signature and sure >= self.threshold(matter):
+                    why = f"held {lesson.held} of {lesson.tried} times before"
+                    return Decision(matter.id, option.answer, "experience", round(sure, 3), why)
+        return _undecided(matter)
+
+    def _choose(self, matter: Matter) -> Decision:
+        """The model decides where it is close. It is not called where its word, at its measured worth, could
+        not settle the matter."""
+        model = self._model
+        if model is None or not matter.options or matter.free:
+            return _undecided(matter)
+        if self.spent.calls >= self._budget.calls or self.spent.seconds >= self._budget.seconds:
+            return _undecided(matter)
+        options = sorted(matter.options, key=lambda o: -o.weight)[:7]
+        prior = [*(o.weight for o in options), _none(matter)]
+        accuracy = accuracy_of(model.name, matter.kind, len(prior))
+        if max(_posterior(prior, [float(i == j) for j in range(len(prior))], accuracy)[i] for i in range(len(prior))) < self.threshold(matter):
+            return _undecided(matter)
+        started = time.monotonic()
+        try:
+            choice = model.choose(question_prompt(matter), [*(o.label for o in options), "none of these"])
+        except ModelError:
+            raise
+        except Exception as error:  # a native library's own; the ladder goes on without the model
+            self._model = None
+            return Decision(matter.id, None, "choose", 0.0, f"the model failed: {type(error).__name__}", open=True)
+        price = replace(choice.price, seconds=choice.price.seconds or time.monotonic() - started)
+        self.spent += price
+        self._on_call(self.spent.calls)
+        after = _posterior(prior, list(choice.probabilities), accuracy)
+        index = max(range(len(after)), key=lambda i: after[i])
+        said = "none of these" if choice.index == len(options) else options[choice.index].label
+        why = f"the model says {said} ({choice.probabilities[choice.index]:.2f}), right {accuracy:.0%} of the time when measured"
+        answer = None if index == len(options) else options[index].answer
+        return Decision(matter.id, answer, "choose", round(after[index], 3), why, open=after[index] < self.threshold(matter), price=price)
+
+    def given(self, matter: Matter, answer: str, why: str) -> Decision:
+        """Records an answer that came with the command; the same answer is recorded once."""
+        made = self._made.get(matter.id)
+        decision = Decision(matter.id, answer, "ask", 1.0, why)
+        if made is not None and made.choice == answer:
+            return decision
+        return self._record(matter, decision)
+
+    def answer_to(self, question: str) -> object | None:
+        """What a person answered to a question, or None."""
+        answered = self._answered.get(question)
+        return None if answered is None else answered.answer
+
+    def question(self, id_: str) -> QuestionAsked | None:
+        """The question as it was asked, or None."""
+        return self._asked.get(id_)
+
+    def made(self, question: str) -> DecisionMade | None:
+        """The decision in the log, or None."""
+        return self._made.get(question)
+
+    def ask(self, matter: Matter, price: Price | None = None) -> Decision:
+        """Puts the question to a person, once."""
+        return self._ask(matter, price or Price(), "")
+
+    def record(self, matter: Matter, decision: Decision) -> Decision:
+        """Records a decision that another part of the agent came to."""
+        return self._record(matter, decision)
+
+    def says(self, matter: Matter) -> Decision:
+        """The model's own answer to a matter at its measured worth, recorded nowhere; open where it isn't sure."""
+        return self._choose(matter)
+
+    def _ask(self, matter: Matter, price: Price, said: str) -> Decision:
+        if matter.id not in self._asked:
+            question = QuestionAsked(
+                id=matter.id, kind=matter.kind, subject=matter.subject, text=matter.text, candidates=_listed(matter),
+                evidence={**matter.evidence, **({"model": said} if said else {})}, holds=list(matter.holds),
+            )  # fmt: skip
+            self._workspace.record(question)
+            self._asked[matter.id] = question
+        return Decision(matter.id, None, "ask", 0.0, "a person has to say", open=True, price=price)
+
+    # -- what is kept -----------------------------------------------------------------------------
+
+    def _record(self, matter: Matter, decision: Decision) -> Decision:
+        event = DecisionMade(
+            id=matter.id, kind=matter.kind, subject=matter.subject, choice=decision.answer, rung=decision.rung,
+            confidence=decision.confidence, candidates=_listed(matter), why=decision.why, calls=decision.price.calls,
+            prompt_tokens=decision.price.prompt_tokens, answer_tokens=decision.price.answer_tokens,
+            seconds=decision.price.seconds,
+        )  # fmt: skip
+        if matter.id in self._asked and matter.id not in self._answered:
+            answered = QuestionAnswered(id=matter.id, answer=decision.answer or NONE, by=decision.rung)
+            self._workspace.record(event, answered)
+            self._answered[matter.id] = answered
+        else:
+            self._workspace.record(event)
+        self._made[matter.id] = event
+        return decision
+
+    def _learn(self, matter: Matter, answer: str | None) -> None:
+        """A person's answer is a lesson for jobs to come, in words that hold no names or values of this one."""
+        option = matter.option(answer)
+        if self._experience is None or not matter.signature or option is None or not option.lesson:
+            return
+        self._experience.record("match", option.lesson, matter.signature, True)
+        self._workspace.record(LessonLearnt(signature=option.lesson, remedy=matter.signature, held=True))
+
+
+def _undecided(matter: Matter) -> Decision:
+    return Decision(matter.id, None, "ask", 0.0, "", open=True)
+
+
+def _none(matter: Matter) -> float:
+    if matter.none_weight is not None:
+        return matter.none_weight
+    return max(0.02, 1 - max((o.weight for o in matter.options), default=0.0))
+
+
+def _posterior(prior: list[float], said: list[float], accuracy: float) -> list[float]:
+    """What is likely after the model spoke: its probabilities blurred to the accuracy it was measured at."""
+    count = len(prior)
+    wrong = (1 - accuracy) / max(1, count - 1)
+    blurred = [p * accuracy + (1 - p) * wrong for p in said]
+    joint = [max(p, 1e-6) * b for p, b in zip(prior, blurred, strict=True)]
+    total = sum(joint)
+    # Options whose weights sum to less than 1 leave room for what nobody thought of.
+    return [j / total for j in joint]
+
+
+def _reason(option: Option) -> str:
+    said = [f"{k.replace('_', ' ')}: {v}" for k, v in option.evidence.items() if v not in ("", 0, 0.0, [], None)]
+    return "; ".join(said)[:300]
+
+
+def _listed(matter: Matter) -> list[dict[str, object]]:
+    return [{"answer": o.answer, "label": o.label, "weight": round(o.weight, 3), "evidence": o.evidence} for o in matter.options[:8]]

@@ -1,0 +1,337 @@
+"""Matching: which source column a target column's values come from, as ranked candidates with evidence.
+
+Names are held side by side by meaning, values by what they look like, references by where their values are
+found. Columns are matched for a whole table at once: what is the best for one column is not offered as a
+rival to another. It ranks and explains; whether a candidate is sure enough is the ladder's to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from agent.composites import composite_candidates
+from agent.conversions import Conversion, convert, quoted
+from agent.lexicon import Meaning, column_meaning, nearness, table_meaning
+from agent.lexicon_words import MEANINGS, PREFERENCE, WORDS
+from agent.structure import Origin, Relation
+from connectors.protocols import Column, Kind, Table
+
+_FLOOR = 0.2  # candidates below are not shown
+_SHOWN = 6
+
+
+@dataclass(frozen=True)
+class FieldCandidate:
+    """One way to fill a target column.
+
+    `answer` names it for good (`column:date_entered`); `plan` is what the plan's field would say; `strength`
+    is how well it suits, 0 to 1, and `confidence` how likely it is right given its rivals. `evidence` tells
+    why, in figures and words without record values. `needs` are questions that come first (`zone`, `values`).
+    """
+
+    answer: str
+    label: str
+    columns: tuple[str, ...]
+    plan: dict[str, object]
+    strength: float
+    confidence: float = 0.0
+    evidence: dict[str, object] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FieldMatch:
+    """The candidates of one target column, best first; `required` where the target takes no row without it.
+
+    `none_weight` is how likely no source column is right, given also the columns that nobody can read."""
+
+    column: Column
+    candidates: tuple[FieldCandidate, ...]
+    required: bool
+    none_weight: float = 0.0
+
+    @property
+    def best(self) -> FieldCandidate | None:
+        """The best candidate, or None."""
+        return self.candidates[0] if self.candidates else None
+
+
+def match_fields(
+    relation: Relation,
+    table: Table,
+    entities: Mapping[str, str],
+    *,
+    skip: frozenset[str] = frozenset(),
+) -> tuple[FieldMatch, ...]:
+    """The candidates of every writable column of `table`, drawn from `relation`.
+
+    `entities` maps source tables to the target tables their rows go to. `skip` are columns filled otherwise
+    (the id, a constant)."""
+    raw: dict[str, list[FieldCandidate]] = {}
+    wanted = [c for c in table.columns if not c.generated and c.name not in skip]
+    country = _country_of(relation)
+    meanings, wanted_meanings = relation_meanings(relation), table_meanings(table)
+    for column in wanted:
+        foreign = next((f for f in table.foreign_keys if f.columns == (column.name,)), None)
+        if foreign is not None and foreign.referred_table in entities.values():
+            found = _references(relation, table, column, foreign.referred_table, entities)
+        elif foreign is not None and column.kind is not Kind.TEXT:
+            found = []  # ids of rows that nobody carries over
+        else:
+            found = [_candidate(meanings, wanted_meanings[column.name], table, column, origin, country) for origin in relation.columns]
+            found += [
+                FieldCandidate(c.answer, c.label, c.columns, c.plan, c.strength, evidence=c.evidence)
+                for c in composite_candidates(relation, table, column)
+            ]
+        raw[column.name] = sorted((c for c in found if c.strength >= _FLOOR), key=lambda c: (-c.strength, c.answer))
+    settled = _weigh(raw, {c.name: c for c in wanted}, table)
+    claimed = {c.columns[0] for found in settled.values() for c in found[:1] if c.confidence >= 0.6}
+    out = []
+    for column in wanted:
+        best = settled[column.name][0].confidence if settled[column.name] else 0.0
+        pointing = any(f.columns == (column.name,) for f in table.foreign_keys)
+        hidden = _hidden_reference(relation, claimed) if pointing else _hidden(relation, meanings, table, column, claimed)
+        required = not column.nullable and not column.has_default and not column.identity
+        out.append(FieldMatch(column, tuple(settled[column.name][:_SHOWN]), required, round((1 - best) * (1 - hidden), 3)))
+    return tuple(out)
+
+
+def _hidden(
+    relation: Relation, meanings: Mapping[str, Meaning], table: Table, column: Column, claimed: set[str]
+) -> float:
+    """The chance that a column whose name nobody can read is the one that is wanted: more where its values
+    would be telling there."""
+    worst = 0.0
+    for origin in relation.columns:
+        if origin.name in claimed or origin.through or not origin.profile.filled or readable(meanings[origin.name]):
+            continue
+        conversion = convert(origin.name, origin.profile, column, table)
+        worst = max(worst, 0.06 * conversion.fit + 0.4 * conversion.evidence * conversion.fit)
+    return worst
+
+
+def _hidden_reference(relation: Relation, claimed: set[str]) -> float:
+    """The chance that a column of serial numbers which nobody could place is a reference after all."""
+    known = {r.column for r in relation.references} | claimed
+    loose = [
+        o
+        for o in relation.columns
+        if o.name not in known and not o.through and o.profile.trait("integer") > 0.95 and 3 < o.profile.distinct < 0.9 * o.profile.rows
+        and not column_meaning(o.name, relation.main).core & set(MEANINGS)
+    ]  # fmt: skip
+    return 0.3 if any(not readable(column_meaning(o.name, relation.main)) for o in loose) else 0.0
+
+
+def readable(meaning: Meaning) -> bool:
+    """True where the lexicon knows a word of the name."""
+    return any(token in WORDS or token in MEANINGS for token in meaning.core | meaning.qualifiers)
+
+
+def relation_meanings(relation: Relation) -> dict[str, Meaning]:
+    """What each column of a relation says, read in the company of the others."""
+    return in_company({o.name: column_meaning(o.name, relation.main) for o in relation.columns}, relation.main)
+
+
+def table_meanings(table: Table) -> dict[str, Meaning]:
+    """What each column of a target table says. Where one office number and no other is kept, it is the number."""
+    out = in_company({c.name: column_meaning(c.name, table.name) for c in table.columns}, table.name)
+    for name, meaning in out.items():
+        alone = not any(m.core == meaning.core and m.place != meaning.place and not m.place for m in out.values())
+        if meaning.place in ("work", "primary", "mailing") and alone:
+            out[name] = replace(meaning, qualifiers=meaning.qualifiers - {meaning.place})
+    return out
+
+
+def in_company(out: dict[str, Meaning], table: str) -> dict[str, Meaning]:
+    """Meanings of a table's columns that hang on the columns beside them: beside a first name, `name` is the
+    last name; in a table of companies that has no name, `company` is it; where people are, a title is a job's;
+    where one column only can be a record's heading, it is its name."""
+    out = dict(out)
+    cores = [m.core for m in out.values()]
+    person = frozenset({"first_name"}) in cores or frozenset({"last_name"}) in cores or frozenset({"full_name"}) in cores
+    rules: list[tuple[bool, str, str]] = [
+        (frozenset({"first_name"}) in cores and frozenset({"last_name"}) not in cores, "name", "last_name"),
+        (person and frozenset({"job_title"}) not in cores, "title", "job_title"),
+        (person and frozenset({"job_title"}) in cores, "title", "form_of_address"),
+        (
+            bool(table_meaning(table).core & {"organisation", "customer"}) and frozenset({"name"}) not in cores,
+            "organisation",
+            "name",
+        ),
+    ]
+    for holds, said, meant in rules:
+        named = [n for n, m in out.items() if m.core == {said} and not m.faint and not m.qualifiers]
+        if holds and len(named) == 1:
+            out[named[0]] = replace(out[named[0]], core=frozenset({meant}))
+    headings = [n for n, m in out.items() if m.core <= {"name", "title", "subject"} and not m.qualifiers]
+    if len(headings) == 1 and not person:
+        out[headings[0]] = replace(out[headings[0]], core=frozenset({"name"}))
+    return out
+
+
+def _candidate(
+    meanings: Mapping[str, Meaning], wanted: Meaning, table: Table, column: Column, origin: Origin, country: str
+) -> FieldCandidate:
+    near = nearness(meanings[origin.name], wanted)
+    own_country = country if country != origin.name else ""
+    conversion = convert(origin.name, origin.profile, column, table, own_country)
+    strength = _strength(near.score, near.conflict, conversion, 0.8 if column.kind is Kind.ENUM else 0.45)
+    if origin.profile.empty_share > 0.98:
+        strength *= 0.9
+    plan: dict[str, object] = {"sql": conversion.sql} if conversion.sql else {"from": conversion.column}
+    evidence: dict[str, object] = {
+        "names": round(near.score, 2),
+        "names_say": near.why or "nothing in common",
+        "values_fit": round(conversion.fit, 2),
+        "empty": round(origin.profile.empty_share, 3),
+    }
+    if near.conflict:
+        evidence["against"] = near.conflict
+    if conversion.notes:
+        evidence["notes"] = list(conversion.notes)
+    return FieldCandidate(
+        f"column:{origin.name}", origin.name, (origin.name,), plan, strength, evidence=evidence, needs=conversion.needs
+    )
+
+
+def _strength(name: float, conflict: str, conversion: Conversion, telling: float) -> float:
+    """Name and values as one figure. Telling values lift a weak name; values that don't fit sink a good one."""
+    fit = conversion.fit
+    strength = name * (0.35 + 0.65 * fit) if fit >= 0.5 else name * fit
+    lift = conversion.evidence * fit
+    if conflict:
+        return min(strength, 0.3)
+    strength = 1 - (1 - strength) * (1 - telling * lift)
+    return min(0.99, strength)
+
+
+def _references(
+    relation: Relation, table: Table, column: Column, referred: str, entities: Mapping[str, str]
+) -> list[FieldCandidate]:
+    """Columns whose values are keys of a table that goes where the foreign key points."""
+    out: dict[str, FieldCandidate] = {}
+    wanted = column_meaning(column.name, table.name)
+    selected: dict[str, list[tuple[str, str]]] = {}
+    for reference in relation.references:
+        if entities.get(reference.table) != referred:
+            continue
+        meaning = column_meaning(reference.column, relation.main)
+        near = nearness(meaning, wanted)
+        evidence: dict[str, object] = {
+            "names": round(near.score, 2), "names_say": near.why or "nothing in common",
+            "points_at": reference.table, "found_there": round(reference.share, 3), "known_by": reference.known_by,
+        }  # fmt: skip
+        if reference.selector:
+            value = reference.selected.replace("'", "''")
+            test = f"case when {quoted(reference.selector)} = '{value}' then {quoted(reference.column)} end"
+            selected.setdefault(reference.table, []).append((reference.column, reference.selector))
+            strength = _polymorphic_strength(wanted, reference.table, table)
+            evidence["kind_told_by"] = f"{reference.selector} = {reference.selected}"
+            answer, plan = f"selected:{reference.column}:{reference.selected}", {"sql": test, "ref": reference.table, "missing": "null"}
+            columns: tuple[str, ...] = (reference.column, reference.selector)
+            label = f"{reference.column} where {reference.selector} is {reference.selected}"
+        else:
+            strength = _reference_strength(near.score, near.conflict, meaning, wanted)
+            answer, plan = f"column:{reference.column}", {"from": reference.column, "ref": reference.table, "missing": "null"}
+            columns, label = (reference.column,), reference.column
+        if not column.nullable:
+            plan.pop("missing")
+        candidate = FieldCandidate(answer, label, columns, plan, strength, evidence=evidence)
+        if answer not in out or out[answer].strength < strength:
+            out[answer] = candidate
+    return list(out.values())
+
+
+def _reference_strength(name: float, conflict: str, ours: Meaning, wanted: Meaning) -> float:
+    """The values are known to point there; the name says in which role (owner, author, parent)."""
+    if conflict:
+        return 0.25
+    roles = {"owner", "created_by", "modified_by", "reports_to", "parent", "primary"}
+    ours_role = (ours.core | ours.qualifiers) & roles
+    wanted_role = (wanted.core | wanted.qualifiers) & roles
+    if ours_role and wanted_role and ours_role != wanted_role:
+        return min(0.35, 0.4 * name + 0.2)
+    if ours_role == wanted_role and ours_role:
+        return max(0.97, name)
+    if ours_role ^ wanted_role:
+        return min(0.6, 0.45 + 0.3 * name)
+    return min(0.99, 0.7 + 0.3 * name)
+
+
+def _polymorphic_strength(wanted: Meaning, pointed: str, table: Table) -> float:
+    roles = {"owner", "created_by", "modified_by", "reports_to", "parent"}
+    return 0.5 if (wanted.core | wanted.qualifiers) & roles else 0.93
+
+
+def _country_of(relation: Relation) -> str:
+    """The entity's own column of countries: the one that the preferred address has."""
+    found = []
+    for origin in relation.columns:
+        meaning = column_meaning(origin.name, relation.main)
+        if "country" in meaning.core and origin.profile.empty_share < 0.9 and origin.profile.trait("letters") > 0.8:
+            found.append((_rank(meaning), origin.name))
+    return min(found)[1] if found else ""
+
+
+def _rank(meaning: Meaning) -> int:
+    return PREFERENCE.index(meaning.place)
+
+
+def _weigh(raw: dict[str, list[FieldCandidate]], columns: dict[str, Column], table: Table) -> dict[str, list[FieldCandidate]]:
+    """Confidence from the rivals on both sides.
+
+    A rival that is better placed at another target column, or differs by a place (home, work) that the target
+    doesn't ask for and comes later in the usual order, counts less."""
+    best_for: dict[str, tuple[float, str]] = {}
+    for target, candidates in raw.items():
+        for candidate in candidates:
+            if candidate.answer not in best_for or candidate.strength > best_for[candidate.answer][0]:
+                best_for[candidate.answer] = (candidate.strength, target)
+    out: dict[str, list[FieldCandidate]] = {}
+    for target, candidates in raw.items():
+        wanted = column_meaning(target, table.name)
+        ordered = sorted(candidates, key=lambda c: (-c.strength - _order_bonus(c, wanted), c.answer))
+        weighed = []
+        for index, candidate in enumerate(ordered):
+            rivals = [
+                r.strength * (0.25 if _better_elsewhere(r, target, best_for) else 0.6 if _yields(r, candidate, wanted) else 1.0)
+                for r in ordered
+                if r is not candidate
+            ]
+            rival = max(rivals, default=0.0)
+            taken = best_for[candidate.answer]
+            confidence = candidate.strength
+            ratio = rival / candidate.strength
+            if ratio > 0.6:
+                confidence *= max(0.2, 1 - 1.25 * (ratio - 0.6))
+            if taken[1] != target and taken[0] > candidate.strength + 0.02:
+                confidence *= 0.6
+            weighed.append(replace(candidate, confidence=round(max(0.0, min(0.99, confidence)) * (1.0 if index == 0 else 0.8), 3)))
+        out[target] = weighed
+    return out
+
+
+def _better_elsewhere(rival: FieldCandidate, target: str, best_for: dict[str, tuple[float, str]]) -> bool:
+    strength, where = best_for[rival.answer]
+    return where != target and strength > rival.strength + 0.1
+
+
+def _order_bonus(candidate: FieldCandidate, wanted: Meaning) -> float:
+    """Between equals, the place that is usually meant comes first."""
+    if wanted.place or len(candidate.columns) != 1:
+        return 0.0
+    return 0.12 - 0.02 * _rank(column_meaning(candidate.columns[0]))
+
+
+def _yields(rival: FieldCandidate, candidate: FieldCandidate, wanted: Meaning) -> bool:
+    """True where the two differ only in the place, and the usual order prefers the candidate."""
+    if len(rival.columns) != 1 or len(candidate.columns) != 1 or wanted.place:
+        return False
+    ours, theirs = column_meaning(candidate.columns[0]), column_meaning(rival.columns[0])
+    return ours.core == theirs.core and ours.numbers <= theirs.numbers and _rank(ours) < _rank(theirs)
+
+
+def is_text(column: Column) -> bool:
+    """True for a column that takes any text."""
+    return column.kind is Kind.TEXT

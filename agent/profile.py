@@ -1,0 +1,219 @@
+"""What a column holds, in figures: counts, ranges, shapes, and which traits of the trade its values show.
+
+A profile is made from a bounded sample and from counts that the server made. `facts` is what goes into the
+log: it must never hold a person's values, so samples appear there as shapes; only short value lists (picklists)
+appear in words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from connectors.protocols import Column, Kind
+
+PICKLIST_MAX = 200  # distinct values up to which a column may be a value list
+_SHAPES_SHOWN = 6
+
+_EMAIL = re.compile(r"^(mailto:)?[^@\s<>,;]+@[^@\s<>,;]+\.[^@\s<>,;.]+$", re.IGNORECASE)
+_PHONE = re.compile(r"^(?=(?:.*\d){6})\+?[\d\s()./\-–]{6,30}(?:\s*(?:x|ext\.?|#)\s*\d{1,6})?$", re.IGNORECASE)
+_URL = re.compile(r"^(https?://\S+|(www\.)?[a-z0-9-]+(\.[a-z0-9-]+)*\.[a-z]{2,}(/\S*)?)$", re.IGNORECASE)
+_DATE = re.compile(r"^\d{4}-\d{2}-\d{2}$|^\d{1,2}[./-]\d{1,2}[./-]\d{2,4}$")
+_DATETIME = re.compile(r"^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?$")
+_ZONED = re.compile(r"^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}.*(Z|[+-]\d{2}:?\d{2})$")
+_INTEGER = re.compile(r"^-?\d+$")
+_DECIMAL = re.compile(r"^-?\d+([.,]\d+)?$")
+_MONEY = re.compile(r"^\(?-?\s*([$€£¥]|[A-Z]{3})?\s*-?\d{1,3}([.,' ]?\d{3})*([.,]\d{1,4})?\s*([$€£¥]|[A-Z]{3})?\)?-?$")
+_UUID = re.compile(r"^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$", re.IGNORECASE)
+_ENTITY = re.compile(r"&(#\d{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,30});", re.IGNORECASE)
+_MOJIBAKE = re.compile(r"[ÃÂÅÄ][\u0080-\u00bf‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ¡-¿]|â€|ï»¿")
+_TAGS = re.compile(r"<(br|p|div|span|b|i|a|ul|li|table)\b[^>]*>", re.IGNORECASE)
+_ZERO_DATE = re.compile(r"^0000-00-00")
+_SERIAL = re.compile(r"^\d{5}(\.\d+)?$")
+_CARET = re.compile(r"^\^.*\^$| \|##\| |\x01")
+_BOOLEANS = frozenset("0 1 true false t f yes no y n on off ja nein oui non si sí sim tak nie".split())
+
+TRAITS: dict[str, Callable[[str], bool]] = {
+    "email": lambda v: bool(_EMAIL.match(v)),
+    "phone": lambda v: bool(_PHONE.match(v)) and not _DATE.match(v) and not _DATETIME.match(v),
+    "url": lambda v: bool(_URL.match(v)) and "@" not in v,
+    "date": lambda v: bool(_DATE.match(v)),
+    "datetime": lambda v: bool(_DATETIME.match(v)),
+    "zoned": lambda v: bool(_ZONED.match(v)),
+    "zero_date": lambda v: bool(_ZERO_DATE.match(v)),
+    "serial": lambda v: bool(_SERIAL.match(v)) and 10_000 <= float(v) < 80_000,
+    "integer": lambda v: bool(_INTEGER.match(v)),
+    "decimal": lambda v: bool(_DECIMAL.match(v)),
+    "money": lambda v: bool(_MONEY.match(v)) and any(c.isdigit() for c in v),
+    "boolean": lambda v: v.casefold() in _BOOLEANS,
+    "uuid": lambda v: bool(_UUID.match(v)),
+    "entity": lambda v: bool(_ENTITY.search(v)),
+    "mojibake": lambda v: bool(_MOJIBAKE.search(v)),
+    "tags": lambda v: bool(_TAGS.search(v)),
+    "multi": lambda v: bool(_CARET.search(v)),
+    "letters": lambda v: any(c.isalpha() for c in v),
+    "spaces": lambda v: " " in v.strip(),
+    "iso2": lambda v: len(v) == 2 and v.isalpha() and v.isupper(),
+}
+"""What a value may look like, each a test of one stripped value that isn't blank."""
+
+
+@dataclass(frozen=True)
+class ColumnProfile:
+    """What is known of one column. `rows` are those looked at for `nulls`, `blanks` and `distinct`.
+
+    `blanks` are empty or white text. `distinct` is exact unless `capped`. `top` are the sample's values with
+    counts, commonest first; `traits` the share of the sample's distinct values that show a trait;
+    `samples` a few values as sent, for a person and a model to look at, never logged.
+    """
+
+    column: Column
+    rows: int
+    nulls: int
+    blanks: int
+    distinct: int
+    capped: bool
+    minimum: str = ""
+    maximum: str = ""
+    shortest: int = 0
+    longest: int = 0
+    shapes: tuple[tuple[str, int], ...] = ()
+    top: tuple[tuple[str, int], ...] = ()
+    traits: dict[str, float] = field(default_factory=dict)
+    samples: tuple[str, ...] = ()
+    trailing: bool = False  # some values carry white space at an end
+
+    @property
+    def empty_share(self) -> float:
+        """NULL or blank, 0 to 1; an empty table counts as all empty."""
+        return (self.nulls + self.blanks) / self.rows if self.rows else 1.0
+
+    @property
+    def filled(self) -> int:
+        """Rows with a value."""
+        return max(0, self.rows - self.nulls - self.blanks)
+
+    def trait(self, name: str) -> float:
+        """The share of distinct values that show the trait, 0 where there are none."""
+        return self.traits.get(name, 0.0)
+
+    @property
+    def picklist(self) -> bool:
+        """True where few values repeat often, as a list that people choose from does."""
+        return 0 < self.distinct <= PICKLIST_MAX and self.filled >= 3 * self.distinct and self.longest <= 80
+
+    @property
+    def unique(self) -> bool:
+        """True where no value is there twice and none is missing, over all rows that were looked at."""
+        return self.rows > 0 and not self.nulls and not self.blanks and not self.capped and self.distinct == self.rows
+
+    def facts(self) -> dict[str, Any]:
+        """The profile as JSON for the log: no values but those of a picklist, samples as shapes."""
+        return {
+            "type": self.column.type,
+            "rows": self.rows,
+            "nulls": self.nulls,
+            "blanks": self.blanks,
+            "distinct": self.distinct,
+            "distinct_is_capped": self.capped,
+            "lengths": [self.shortest, self.longest],
+            "range": [self.minimum, self.maximum] if self.column.kind not in (Kind.TEXT, Kind.OTHER) else [],
+            "shapes": [list(s) for s in self.shapes],
+            "top": [list(t) for t in self.top[:30]] if self.picklist and not self._personal() else [],
+            "traits": {k: round(v, 3) for k, v in self.traits.items() if v >= 0.005},
+        }
+
+    def _personal(self) -> bool:
+        return any(self.trait(t) > 0.2 for t in ("email", "phone", "uuid"))
+
+
+@dataclass(frozen=True)
+class Reference:
+    """`column` holds keys of `table`: the share of sampled values found there, and how it is known.
+
+    A polymorphic reference has a `selector` column whose `selected` value says that this table is meant.
+    """
+
+    column: str
+    table: str
+    key: str
+    share: float
+    known_by: str  # declared | inclusion
+    selector: str = ""
+    selected: str = ""
+
+
+@dataclass(frozen=True)
+class TableProfile:
+    """A table's columns and what holds it together. `rows` is the server's COUNT(*)."""
+
+    name: str
+    rows: int
+    sampled: bool
+    columns: dict[str, ColumnProfile]
+    key: tuple[str, ...] = ()
+    key_known_by: str = ""  # declared | unique
+    references: tuple[Reference, ...] = ()
+
+    def facts(self) -> dict[str, Any]:
+        """The profile as JSON for the log."""
+        return {
+            "rows": self.rows,
+            "sampled": self.sampled,
+            "key": list(self.key),
+            "key_known_by": self.key_known_by,
+            "references": [
+                {
+                    "column": r.column,
+                    "table": r.table,
+                    "share": round(r.share, 3),
+                    "known_by": r.known_by,
+                    **({"selector": r.selector, "selected": r.selected} if r.selector else {}),
+                }
+                for r in self.references
+            ],
+            "columns": {name: c.facts() for name, c in self.columns.items()},
+        }
+
+
+def shape(value: str) -> str:
+    """The value's shape: digits 9, lower case a, upper case A, other letters a; runs over 3 shortened: `99/99/9999`."""
+    out = []
+    for char in value[:60]:
+        if char.isdigit():
+            out.append("9")
+        elif char.isalpha():
+            out.append("A" if char.isupper() else "a")
+        elif char.isprintable():
+            out.append(char)
+        else:
+            out.append("?")
+    return re.sub(r"([a]{4,})", "a+", re.sub(r"(9{5,})", "9+", re.sub(r"(A{4,})", "A+", "".join(out))))
+
+
+def profile_values(
+    column: Column, values: Iterable[str | None], *, rows: int, nulls: int, blanks: int, distinct: int, capped: bool,
+    minimum: str = "", maximum: str = "",
+) -> ColumnProfile:  # fmt: skip
+    """The profile of a column from the sample's values as text and from the server's counts."""
+    counted: Counter[str] = Counter()
+    trailing = False
+    for value in values:
+        if value is None:
+            continue
+        text = value.strip()
+        if text:
+            counted[text] += 1
+            trailing = trailing or text != value
+    looked_at = list(counted)[:400]
+    traits = {n: sum(map(test, looked_at)) / len(looked_at) for n, test in TRAITS.items()} if looked_at else {}
+    shapes = Counter(shape(v) for v in looked_at)
+    lengths = [len(v) for v in counted] or [0]
+    return ColumnProfile(
+        column, rows, nulls, blanks, distinct, capped, minimum, maximum, min(lengths), max(lengths),
+        tuple(shapes.most_common(_SHAPES_SHOWN)), tuple(counted.most_common(PICKLIST_MAX)), traits,
+        tuple(looked_at[:5]), trailing,
+    )  # fmt: skip

@@ -1,0 +1,65 @@
+"""The questions that wait for a person: what is open, and how an answer gets into the log.
+
+An answer is recorded and nothing else; the plan changes when the job goes on (`migrate resume`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from agent.matter import NONE
+from workspace.errors import UsageError
+from workspace.events import DecisionMade, QuestionAnswered, QuestionAsked
+from workspace.log import Workspace
+
+
+@dataclass(frozen=True)
+class Question:
+    """One open question. `candidates` carry answer, label, weight and evidence; `holds` is what waits for it."""
+
+    id: str
+    kind: str
+    subject: str
+    text: str
+    candidates: tuple[dict[str, Any], ...]
+    evidence: dict[str, Any]
+    holds: tuple[str, ...]
+    position: int
+
+    @property
+    def free(self) -> bool:
+        """True where an answer may be text of one's own (a time zone, a map of values, a constant)."""
+        return self.kind in ("zone", "values", "required", "key")
+
+
+def open_questions(workspace: Workspace) -> list[Question]:
+    """All questions without an answer or a later decision, those that hold most first."""
+    asked: dict[str, Question] = {}
+    for entry in workspace.events(types=[QuestionAsked, QuestionAnswered, DecisionMade]):
+        event = entry.event
+        if isinstance(event, QuestionAsked):
+            asked[event.id] = Question(
+                event.id, event.kind, event.subject, event.text, tuple(event.candidates), event.evidence,
+                tuple(event.holds), entry.position,
+            )  # fmt: skip
+        elif isinstance(event, (QuestionAnswered, DecisionMade)):
+            asked.pop(event.id, None)
+    return sorted(asked.values(), key=lambda q: (-len(q.holds), q.position))
+
+
+def answer_question(workspace: Workspace, question: str, answer: Any, by: str = "person") -> Question:
+    """Records an answer: a candidate's `answer`, its number from 1, `none`, or text where the question is free.
+
+    Returns the question. Raises UsageError where there is no such open question or the answer is none of those."""
+    found = next((q for q in open_questions(workspace) if q.id == question or q.subject == question), None)
+    if found is None:
+        raise UsageError(f"no open question {question!r}", advice="`migrate answer` lists those there are")
+    if isinstance(answer, str) and answer.isdigit() and 1 <= int(answer) <= len(found.candidates) and not found.free:
+        answer = found.candidates[int(answer) - 1]["answer"]
+    allowed = {c["answer"] for c in found.candidates} | {NONE}
+    if not found.free and answer not in allowed:
+        shown = ", ".join(sorted(map(str, allowed)))
+        raise UsageError(f"{answer!r} is no answer to {found.id}", advice=f"answer one of: {shown}")
+    workspace.record(QuestionAnswered(id=found.id, answer=answer, by=by))
+    return found

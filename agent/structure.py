@@ -1,0 +1,318 @@
+"""How the source's tables hang together: side tables that add columns 1:1, link tables, and the rest, the
+entities; and the relation (a table or a SELECT) that an entity is read from.
+
+Told from keys, inclusion and counts. A relation never multiplies an entity's rows: what joins it is unique
+on the joined column, by key or by GROUP BY.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from agent.lexicon import column_meaning, table_meaning, words
+from agent.profile import ColumnProfile, Reference, TableProfile
+from agent.survey import Survey
+
+_META = {"created_at", "modified_at", "created_by", "modified_by", "deleted", "owner"}
+_CONTACT_POINTS = {"email", "phone", "address", "street", "website"}
+
+
+class Role(Enum):
+    """What a source table is for."""
+
+    ENTITY = "entity"
+    SIDE = "side"  # more columns of another table's rows
+    LINK = "link"  # says which rows of two tables belong together
+    EMPTY = "empty"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A column of an entity's relation: `name` there, and where it comes from.
+
+    `through` is empty for the main table; else it names the side or linked table."""
+
+    name: str
+    table: str
+    profile: ColumnProfile
+    through: str = ""
+    aggregate: str = ""  # MIN or MAX, where it is read through a link
+
+
+@dataclass(frozen=True)
+class Join:
+    """What is joined to the main table: a side table by its key, or a table reached through a link.
+
+    `sql` is the join, with the main table called `m`."""
+
+    table: str
+    alias: str
+    sql: str
+    optional: bool  # left out where no column of it is used
+
+
+@dataclass(frozen=True)
+class Relation:
+    """All that one entity may draw on."""
+
+    main: str
+    columns: tuple[Origin, ...]
+    joins: tuple[Join, ...] = ()
+    references: tuple[Reference, ...] = ()  # columns by their name in the relation
+    where: str = ""  # in the source's dialect, for links that hold several kinds
+
+    def origin(self, name: str) -> Origin | None:
+        """The column of that name, or None."""
+        return next((o for o in self.columns if o.name == name), None)
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The role of each table, whom a side table adds to, and a relation for each entity and link."""
+
+    roles: dict[str, Role]
+    side_of: dict[str, str]
+    relations: dict[str, Relation] = field(default_factory=dict)
+
+
+def find_structure(found: Survey, quote: Callable[[str], str]) -> Structure:
+    """Roles and relations from a survey; `quote` quotes an identifier in the source's dialect."""
+    roles: dict[str, Role] = {}
+    side_of: dict[str, str] = {}
+    for name, table in found.tables.items():
+        main = _main_of(table, found.tables)
+        if not table.rows:
+            roles[name] = Role.EMPTY
+        elif main is not None:
+            roles[name], side_of[name] = Role.SIDE, main
+        elif _is_link(table):
+            roles[name] = Role.LINK
+        else:
+            roles[name] = Role.ENTITY
+    for side, main in list(side_of.items()):  # a side of a side adds to the same main table
+        while main in side_of and side_of[main] != side:
+            main = side_of[main]
+        side_of[side] = main
+    relations = {
+        name: _relation(name, found, roles, side_of, quote) for name, role in roles.items() if role in (Role.ENTITY, Role.LINK)
+    }
+    return Structure(roles, side_of, relations)
+
+
+def relation_sql(relation: Relation, used: set[str], quote: Callable[[str], str]) -> str:
+    """What `from:` says: the main table's name, or a SELECT with the side tables and the links that are used."""
+    kept = [j for j in relation.joins if not j.optional or any(o.through == j.table and o.name in used for o in relation.columns)]
+    if not kept and not relation.where:
+        return relation.main
+    tables = {j.table: j.alias for j in kept}
+    columns = []
+    for origin in relation.columns:
+        if origin.through and origin.through not in tables:
+            continue
+        alias = tables[origin.through] if origin.through else "m"
+        source = origin.name if origin.aggregate else origin.profile.column.name  # a grouped join names its columns
+        named = "" if source == origin.name else f" AS {quote(origin.name)}"
+        columns.append(f"{alias}.{quote(source)}{named}")
+    table = ".".join(quote(p) for p in relation.main.split("."))
+    joins = " ".join(j.sql for j in kept)
+    where = f" WHERE {relation.where}" if relation.where else ""
+    return f"SELECT {', '.join(columns)} FROM {table} m" + (f" {joins}" if joins else "") + where
+
+
+def _main_of(table: TableProfile, tables: dict[str, TableProfile]) -> str | None:
+    """The table whose rows this one only adds columns to: its own key points there, almost always."""
+    if len(table.key) != 1:
+        return None
+    for reference in table.references:
+        if reference.column != table.key[0] or reference.selector or reference.table == table.name:
+            continue
+        main = tables[reference.table]
+        if reference.key != (main.key[0] if len(main.key) == 1 else "") or reference.share < 0.9:
+            continue
+        back = any(r.column == main.key[0] and r.table == table.name for r in main.references)
+        if table.rows <= main.rows * 1.02 and (not back or len(table.columns) < len(main.columns)):
+            return main.name
+    return None
+
+
+def _is_link(table: TableProfile) -> bool:
+    pointing = {r.column for r in table.references if not column_meaning(r.column).core & {"owner", "created_by", "modified_by"}}
+    if len(pointing) < 2:
+        return False
+    selectors = {r.selector for r in table.references if r.selector}
+    own = [c for c in table.columns if c not in pointing and c not in selectors and c not in table.key and not _meta(c)]
+    texts = [c for c in own if table.columns[c].distinct > 60]
+    return len(own) <= 4 and not texts
+
+
+def _meta(column: str) -> bool:
+    meaning = column_meaning(column)
+    return bool(meaning.core & _META) or words(column) in (["id"], ["date", "modified"])
+
+
+def _relation(
+    name: str, found: Survey, roles: dict[str, Role], side_of: dict[str, str], quote: Callable[[str], str]
+) -> Relation:
+    table = found.tables[name]
+    columns = [Origin(c, name, p) for c, p in table.columns.items()]
+    taken = set(table.columns)
+    joins: list[Join] = []
+    references = list(table.references)
+    for index, side in enumerate(s for s, main in side_of.items() if main == name):
+        alias, extra = f"s{index + 1}", found.tables[side]
+        key = extra.key[0]
+        link = next(r for r in extra.references if r.column == key)
+        on = f"LEFT JOIN {quote(side)} {alias} ON {alias}.{quote(key)} = m.{quote(link.key)}"
+        joins.append(Join(side, alias, on, optional=False))
+        for column, profile in extra.columns.items():
+            if column == key:
+                continue
+            as_name = column if column not in taken else f"{side}_{column}"
+            taken.add(as_name)
+            columns.append(Origin(as_name, side, profile, through=side))
+            references += [replace(r, column=as_name) for r in extra.references if r.column == column]
+    if roles[name] is Role.LINK:
+        return _link_relation(name, found, columns, references, quote)
+    for make in (_contact_points, _parents, _lists):
+        for join, extras, pointing in make(name, found, roles, taken, quote):
+            joins.append(replace(join, alias=f"j{len(joins) + 1}", sql=join.sql.replace("{alias}", f"j{len(joins) + 1}")))
+            columns += extras
+            references += pointing
+            taken |= {e.name for e in extras}
+    return Relation(name, tuple(columns), tuple(joins), tuple(references))
+
+
+def _link_relation(
+    name: str, found: Survey, columns: list[Origin], references: list[Reference], quote: Callable[[str], str]
+) -> Relation:
+    """A link with the columns of the contact points that it points at."""
+    joins: list[Join] = []
+    taken = {c.name for c in columns}
+    for reference in references:
+        if reference.selector or not _holds_contact_points(found.tables[reference.table]):
+            continue
+        alias = f"p{len(joins) + 1}"
+        on = f"LEFT JOIN {quote(reference.table)} {alias} ON {alias}.{quote(reference.key)} = m.{quote(reference.column)}"
+        joins.append(Join(reference.table, alias, on, optional=False))
+        for column, profile in found.tables[reference.table].columns.items():
+            if column == reference.key:
+                continue
+            as_name = column if column not in taken else f"{reference.table}_{column}"
+            taken.add(as_name)
+            columns.append(Origin(as_name, reference.table, profile, through=reference.table))
+    return Relation(name, tuple(columns), tuple(joins), tuple(references))
+
+
+def _holds_contact_points(table: TableProfile) -> bool:
+    """True where a table holds addresses of one kind, e-mail or other, and little else."""
+    named = bool(table_meaning(table.name).core & _CONTACT_POINTS)
+    shown = any(p.trait("email") > 0.8 for p in table.columns.values())
+    return named and (shown or len(table.columns) <= 20)
+
+
+_Extra = tuple[Join, list[Origin], list[Reference]]
+
+
+def _contact_points(
+    name: str, found: Survey, roles: dict[str, Role], taken: set[str], quote: Callable[[str], str]
+) -> Iterator[_Extra]:
+    """Addresses in tables of their own, reached through a link: the primary one, the least of several."""
+    for link, back, target in _links_of(name, found, roles):
+        held = found.tables[target.table]
+        if not _holds_contact_points(held):
+            continue
+        through = f"{link.name}>{target.table}"
+        origins, selected = [], []
+        for column, profile in held.columns.items():
+            if column == target.key or _meta(column):
+                continue
+            as_name = column if column not in taken else f"{target.table}_{column}"
+            # flags (opted out, invalid) are kept where any of the addresses carries them
+            aggregate = "MAX" if profile.trait("boolean") == 1 else "MIN"
+            selected.append(f"{aggregate}(a.{quote(column)}) AS {quote(as_name)}")
+            origins.append(Origin(as_name, target.table, profile, through=through, aggregate=aggregate))
+        rows = (
+            f"{quote(link.name)} l JOIN {quote(target.table)} a ON a.{quote(target.key)} = l.{quote(target.column)}"
+            + _conditions(link, back, quote)
+        )
+        yield Join(through, "", _grouped(name, back, selected, rows, quote), optional=True), origins, []
+
+
+def _parents(
+    name: str, found: Survey, roles: dict[str, Role], taken: set[str], quote: Callable[[str], str]
+) -> Iterator[_Extra]:
+    """A parent kept in a link table though nearly every row has one: the link adds a reference."""
+    for link, back, target in _links_of(name, found, roles):
+        profile = link.columns[back.column]
+        if _holds_contact_points(found.tables[target.table]) or back.selector or target.column in taken:
+            continue
+        if not profile.filled or profile.distinct < 0.9 * profile.filled:
+            continue
+        through = f"{link.name}>{target.table}"
+        selected = [f"MIN(l.{quote(target.column)}) AS {quote(target.column)}"]
+        rows = quote(link.name) + " l" + _conditions(link, back, quote)
+        origin = Origin(target.column, link.name, link.columns[target.column], through=through, aggregate="MIN")
+        yield Join(through, "", _grouped(name, back, selected, rows, quote), optional=True), [origin], [target]
+
+
+def _lists(
+    name: str, found: Survey, roles: dict[str, Role], taken: set[str], quote: Callable[[str], str]
+) -> Iterator[_Extra]:
+    """Small tables of codes and names (currencies, countries) that a column points at."""
+    for reference in found.tables[name].references:
+        table = found.tables[reference.table]
+        if reference.selector or reference.table == name or table.rows > 500 or len(table.columns) > 10:
+            continue
+        if table_meaning(table.name).core & {"user", "owner", "person"} or table.references:
+            continue
+        if any(p.trait("email") > 0.5 or p.trait("phone") > 0.5 for p in table.columns.values()):
+            continue  # records of their own, no list
+        origins = []
+        for column, profile in table.columns.items():
+            if column == reference.key or _meta(column):
+                continue
+            as_name = column if column not in taken else f"{table.name}_{column}"
+            if as_name not in taken:
+                origins.append(Origin(as_name, table.name, profile, through=f"{reference.column}>{table.name}"))
+        sql = f"LEFT JOIN {quote(table.name)} {{alias}} ON {{alias}}.{quote(reference.key)} = m.{quote(reference.column)}"
+        yield Join(f"{reference.column}>{table.name}", "", sql, optional=True), origins, []
+
+
+def _links_of(name: str, found: Survey, roles: dict[str, Role]) -> Iterator[tuple[TableProfile, Reference, Reference]]:
+    """Each link of `name`: the link, its reference to `name`, and each reference to another table."""
+    for link, role in roles.items():
+        if role is not Role.LINK:
+            continue
+        table = found.tables[link]
+        back = next((r for r in table.references if r.table == name), None)
+        if back is None:
+            continue
+        for target in table.references:
+            if target.table != name and target.column != back.column and not target.selector:
+                yield table, back, target
+
+
+def _conditions(link: TableProfile, back: Reference, quote: Callable[[str], str]) -> str:
+    """The link's rows that count: of this kind, not deleted, the primary ones. Quoted digits suit every server."""
+    parts = []
+    if back.selector:
+        parts.append(f"l.{quote(back.selector)} = " + "'" + back.selected.replace("'", "''") + "'")
+    for column, profile in link.columns.items():
+        meaning = column_meaning(column)
+        if profile.trait("boolean") != 1 or profile.distinct > 2:
+            continue
+        if "deleted" in meaning.core:
+            parts.append(f"l.{quote(column)} = '0'")
+        elif "primary" in (meaning.qualifiers | meaning.core):
+            parts.append(f"l.{quote(column)} = '1'")
+    return f" WHERE {' AND '.join(parts)}" if parts else ""
+
+
+def _grouped(name: str, back: Reference, selected: list[str], rows: str, quote: Callable[[str], str]) -> str:
+    """A join that is unique on the main table's key, whatever the link holds."""
+    of = quote(f"of_{name}")
+    columns = ", ".join([f"l.{quote(back.column)} AS {of}", *selected])
+    inner = f"SELECT {columns} FROM {rows} GROUP BY l.{quote(back.column)}"
+    return f"LEFT JOIN ({inner}) {{alias}} ON {{alias}}.{of} = m.{quote(back.key)}"

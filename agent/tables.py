@@ -1,0 +1,112 @@
+"""Decisions on tables: which source table becomes an entity of which target table, by what key, with what id,
+and which of its rows are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agent.conversions import quoted
+from agent.entities import TableCandidate
+from agent.lexicon import column_meaning, table_meaning, words
+from agent.match import readable
+from agent.matter import Matter, Option
+from agent.profile import TableProfile
+from agent.structure import Relation
+from connectors.protocols import Kind, Table
+from workspace.signature import column_pattern
+
+_COPIES = {"old", "backup", "bak", "tmp", "temp", "copy", "archive", "audit", "history", "log", "test", "import", "deleted"}
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Rows that are left out: the plan's `where`, and the column that tells."""
+
+    where: str
+    column: str
+    share: float  # of the rows in the sample that stay
+
+
+def table_matter(name: str, candidates: tuple[TableCandidate, ...], profile: TableProfile) -> Matter:
+    """Where the rows of a source table go."""
+    copied = bool(_COPIES & set(words(name)))
+    options = tuple(
+        Option(
+            c.table, c.table, c.confidence * (0.6 if copied else 1.0),
+            {**c.evidence, **({"against": "named like a copy"} if copied else {})}, column_pattern(name),
+        )
+        for c in candidates
+    )  # fmt: skip
+    return Matter(
+        "entity", name, f"Which table of the target do the {profile.rows:,} rows of {name} go to?", options,
+        none_weight=None if candidates or not readable(table_meaning(name)) else 0.97, signature=column_pattern(candidates[0].table) if candidates else "",
+        evidence={"rows": profile.rows, "columns": list(profile.columns)[:40]}, holds=(name,),
+    )  # fmt: skip
+
+
+def id_for(profile: TableProfile, table: Table, shared: bool) -> str:
+    """Where the target's primary key comes from. `shared`: several entities go to this table."""
+    if len(table.primary_key) != 1:
+        return "none"
+    column = table.column(table.primary_key[0])
+    if column is None or len(profile.key) != 1:
+        return "uuid5" if column is not None and column.kind in (Kind.UUID, Kind.TEXT) else "none"
+    key = profile.columns[profile.key[0]]
+    if column.kind is Kind.UUID:
+        return "keep" if key.trait("uuid") == 1.0 and not profile.sampled and not shared else "uuid5"
+    if column.kind is Kind.INTEGER:
+        if column.sequence:
+            return "sequence"
+        return "keep" if key.trait("integer") == 1.0 else "none"
+    return "keep" if not shared else "uuid5"
+
+
+def row_filter(relation: Relation, table: Table) -> Filter | None:
+    """The filter on a mark of deletion, where the target has no place for it; None where there is none."""
+    if any(column_meaning(c.name, table.name).core & {"deleted", "deleted_at"} for c in table.columns):
+        return None
+    for origin in relation.columns:
+        meaning = column_meaning(origin.name, relation.main)
+        profile = origin.profile
+        if origin.through or not profile.filled or meaning.qualifiers:
+            continue
+        if meaning.core == {"deleted"} and profile.trait("boolean") == 1.0:
+            total = sum(n for _, n in profile.top)
+            kept = sum(n for v, n in profile.top if v.casefold() in ("0", "false", "f", "no", "n", "nein", "non"))
+            if not kept:
+                return None
+            word = next(v for v, _ in profile.top if v.casefold() in ("0", "false", "f", "no", "n", "nein", "non"))
+            subject = quoted(origin.name) if not profile.nulls else f"coalesce({quoted(origin.name)}, '{word}')"
+            return Filter(f"{subject} = '{word}'", origin.name, kept / total)
+        if meaning.core == {"deleted_at"} and profile.trait("datetime") > 0.9 and profile.nulls:
+            return Filter(f"{quoted(origin.name)} is null", origin.name, profile.nulls / profile.rows)
+    return None
+
+
+def filter_matter(entity: str, found: Filter) -> Matter:
+    """Whether deleted rows stay behind."""
+    text = f"Rows of {entity} with a mark in {found.column} stay behind: `where: {found.where}`. Is that right?"
+    option = Option(found.where, f"carry over only rows where {found.where}", 0.96 if found.share > 0.3 else 0.6,
+                    {"rows_that_stay": round(found.share, 3)})  # fmt: skip
+    return Matter("filter", entity, text, (option,), holds=())
+
+
+def constant_for(source: str, others: Mapping[str, str], table: Table, column: str) -> tuple[str, float] | None:
+    """Which label of a target's enum says what kind of row a source table holds, where several tables go there."""
+    from agent.value_lexicon import label_for
+
+    wanted = table.column(column)
+    if wanted is None or wanted.kind is not Kind.ENUM:
+        return None
+    sources = [s for s, t in others.items() if t == table.name]
+    if len(sources) < 2:
+        return None
+    hits = {s: label_for(" ".join(words(re.sub(r"s$", "", s.split(".")[-1]))), wanted.labels) for s in sources}
+    mine = hits[source]
+    labels = [h.label for h in hits.values() if h.sure]
+    if not mine.sure or mine.label is None or len(set(labels)) != len(sources):
+        return None
+    return mine.label, 0.97

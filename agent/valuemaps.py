@@ -1,0 +1,148 @@
+"""Value maps: a source's picklist values onto a target's labels.
+
+A rule takes what is equal, a usual synonym or plainly contained; experience what a person said before; the
+model what it was measured to be good enough for. What is left is one question with all of its values, and
+until it is answered rows with such a value wait in quarantine: none is given a label by guess.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from agent.ladder import Ladder
+from agent.matter import Decision, Matter, Option
+from agent.models.protocol import Price
+from agent.profile import ColumnProfile
+from agent.value_lexicon import Hit, label_for
+from workspace.experience_store import ExperienceStore
+from workspace.signature import value_map_signature
+
+_TRUSTED = 0.25  # a lesson's lower bound: held at least once and never failed
+
+
+@dataclass(frozen=True)
+class ValueMap:
+    """The map as decided; `unsure` are values with their counts that wait for a person; `direct` is True where
+    every value is a label as it stands and no map is needed."""
+
+    values: dict[str, str | None]
+    unsure: dict[str, int]
+    direct: bool
+    covered: float  # of the rows in the sample with a value
+    price: Price
+
+
+def decide_values(
+    ladder: Ladder,
+    experience: ExperienceStore | None,
+    subject: str,
+    column: str,
+    profile: ColumnProfile,
+    labels: tuple[str, ...],
+) -> ValueMap:
+    """The value map of one field. Asks one question for all values that nobody could place."""
+    values: dict[str, str | None] = {}
+    unsure: dict[str, tuple[int, Hit]] = {}
+    rungs: dict[str, str] = {}
+    counts = {html.unescape(v): n for v, n in profile.top}
+    answered = _answered(ladder, f"values:{subject}", labels)
+    learnt = _learnt(experience, column, labels)
+    price = Price()
+    for value, count in counts.items():
+        hit = label_for(value, labels)
+        if value in answered:
+            if answered[value] != "quarantine":
+                values[value], rungs[value] = (None if answered[value] == "null" else answered[value]), "ask"
+        elif hit.sure and hit.label is not None:
+            values[value], rungs[value] = hit.label, "rule"
+        elif value in learnt:
+            values[value], rungs[value] = learnt[value], "experience"
+        else:
+            label, cost = _chosen(ladder, subject, value, hit, labels)
+            price += cost
+            if label is not None:
+                values[value], rungs[value] = label, "choose"
+            else:
+                unsure[value] = (count, hit)
+    total = sum(counts.values())
+    covered = sum(n for v, n in counts.items() if v in values) / total if total else 1.0
+    direct = not unsure and all(v == label for v, label in values.items())
+    matter = _matter(subject, labels, unsure)
+    _record(ladder, matter, values, rungs, covered, price)
+    if unsure:
+        ladder.ask(matter, price)
+    return ValueMap(values, {v: n for v, (n, _) in unsure.items()}, direct, covered, price)
+
+
+def _chosen(ladder: Ladder, subject: str, value: str, hit: Hit, labels: tuple[str, ...]) -> tuple[str | None, Price]:
+    """The model's word on one value, where it counts for enough; nothing is recorded a value."""
+    if hit.label is None or hit.score < 0.45:
+        return None, Price()
+    options = [Option(hit.label, hit.label, hit.score)]
+    options += [Option(label, label, 0.05) for label in labels if label != hit.label][:8]
+    matter = Matter("value", f"{subject}", f"Which label means the same as the value? Field {subject}.", tuple(options), data=value[:60])
+    decision = ladder.says(matter)
+    return (None if decision.open else decision.answer), decision.price
+
+
+def _matter(subject: str, labels: tuple[str, ...], unsure: Mapping[str, tuple[int, Hit]]) -> Matter:
+    return Matter(
+        "values", subject, f"Which of the target's labels do these values of {subject} mean?",
+        tuple(Option(label, label, 0.0) for label in labels),
+        evidence={
+            "values": [
+                {"value": v[:80], "rows": n, "nearest": hit.label, "why": hit.why}
+                for v, (n, hit) in sorted(unsure.items(), key=lambda item: -item[1][0])
+            ]
+        },
+        free=True,
+    )  # fmt: skip
+
+
+def _record(
+    ladder: Ladder, matter: Matter, values: dict[str, str | None], rungs: dict[str, str], covered: float, price: Price
+) -> None:
+    """One decision a map, as JSON; the highest rung that it took. Recorded again only where it changed."""
+    order = ["rule", "experience", "choose", "ask"]
+    rung = max((rungs[v] for v in values), key=order.index, default="rule")
+    choice = json.dumps(dict(sorted(values.items())), ensure_ascii=False)
+    told = replace(matter, kind="value_map", options=())
+    made = ladder.made(told.id)
+    if made is not None and made.choice == choice:
+        return
+    by_rung = ", ".join(f"{list(rungs.values()).count(r)} by {r}" for r in order if r in rungs.values())
+    ladder.record(told, Decision(told.id, choice, rung, round(covered, 3), by_rung or "no value", price=price))  # type: ignore[arg-type]
+
+
+def _answered(ladder: Ladder, question: str, labels: tuple[str, ...]) -> dict[str, str]:
+    """A person's answer: value -> label, `null` or `quarantine`. What names no label is left unanswered."""
+    answer = ladder.answer_to(question)
+    if isinstance(answer, str):
+        try:
+            answer = json.loads(answer)
+        except ValueError:
+            return {}
+    if not isinstance(answer, dict):
+        return {}
+    allowed = {*labels, "null", "quarantine"}
+    said = {str(k): "null" if v is None else str(v) for k, v in answer.items()}
+    return {k: v for k, v in said.items() if v in allowed}
+
+
+def _learnt(experience: ExperienceStore | None, column: str, labels: tuple[str, ...]) -> dict[str, str]:
+    if experience is None:
+        return {}
+    out: dict[str, str] = {}
+    for lesson in experience.recall("value_map", value_map_signature(column, list(labels))):
+        if lesson.trust < _TRUSTED:
+            continue
+        try:
+            known = json.loads(lesson.remedy)
+        except ValueError:
+            continue
+        if isinstance(known, dict):
+            out.update({str(k): str(v) for k, v in known.items() if v in labels and str(k) not in out})
+    return out
