@@ -82,8 +82,7 @@ SELECT a.attrelid AS oid, a.attnum AS number, a.attname AS name, format_type(a.a
 
 _TYPES = """
 WITH RECURSIVE reached(oid) AS (
-    SELECT DISTINCT atttypid FROM pg_attribute
-     WHERE attrelid = ANY(%(oids)s) AND attnum > 0 AND NOT attisdropped
+    SELECT unnest(%(types)s::oid[])
     UNION SELECT unnest(ARRAY[t.typbasetype, t.typelem]) FROM pg_type t JOIN reached r ON r.oid = t.oid
 )
 SELECT t.oid, t.typname AS name, t.typtype AS type, t.typcategory AS category, t.typelem AS element,
@@ -164,8 +163,8 @@ def read_catalogue(connection: psycopg.Connection[Any], schemas: Sequence[str] |
 def _read(cursor: psycopg.Cursor[Any], schemas: list[str] | None) -> Catalogue:
     relations = cursor.execute(_RELATIONS, {"schemas": schemas}).fetchall()
     oids = {"oids": [r.oid for r in relations]}
-    types = {t.oid: t for t in cursor.execute(_TYPES, oids)}
     columns = _by_table(cursor.execute(_COLUMNS, oids))
+    types = _types(cursor, {row.type_oid for rows in columns.values() for row in rows})
     unique_keys = _by_table(cursor.execute(_UNIQUE_KEYS, oids))
     constraints = _by_table(cursor.execute(_CONSTRAINTS, oids))
     triggers = _by_table(cursor.execute(_TRIGGERS, oids))
@@ -197,9 +196,40 @@ def _read(cursor: psycopg.Cursor[Any], schemas: list[str] | None) -> Catalogue:
     return Catalogue(dialect="postgres", tables=tables, server=f"PostgreSQL {version[0] if version else '?'}")
 
 
+def read_result_columns(connection: psycopg.Connection[Any], result: psycopg.pq.abc.PGresult) -> tuple[Column, ...]:
+    """The columns of a query's result. A result says nothing of NOT NULL, defaults and keys."""
+    fields = [(result.fname(i) or b"", result.ftype(i), result.fmod(i)) for i in range(result.nfields)]
+    with connection.cursor(row_factory=namedtuple_row) as cursor:
+        types = _types(cursor, {oid for _, oid, _ in fields})
+    columns = []
+    for name, oid, modifier in fields:
+        base = _resolve(oid, modifier, types)
+        length, precision, scale = _measures(base.name, base.modifier)
+        columns.append(
+            Column(
+                name=name.decode(),
+                type=types[oid].spelling,
+                kind=base.kind,
+                length=length,
+                precision=precision,
+                scale=scale,
+                bits=_BITS.get(base.name),
+                labels=base.labels,
+                element=base.element,
+                domain=base.domain,
+                exact=base.name != "citext",
+            )
+        )
+    return tuple(columns)
+
+
 def plan_name(schema: str, relation: str, visible: bool) -> str:
     """What a plan calls a table: the bare name where the search_path leads to it, else `schema.name`."""
     return relation if visible else f"{schema}.{relation}"
+
+
+def _types(cursor: psycopg.Cursor[Any], oids: set[int]) -> dict[int, Any]:
+    return {row.oid: row for row in cursor.execute(_TYPES, {"types": list(oids)})}
 
 
 def _by_table(rows: Iterable[Any]) -> defaultdict[int, list[Any]]:
