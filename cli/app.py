@@ -9,6 +9,7 @@ import contextlib
 import io
 import os
 import sys
+import warnings
 
 from cli.secrets import BETTER_WAYS, hide_passwords
 from workspace.errors import PackhorseError
@@ -22,6 +23,8 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):  # a terminal that can't show a character shows its number
             stream.reconfigure(errors="backslashreplace")
     debug = "--debug" in arguments or bool(os.environ.get("PACKHORSE_DEBUG"))
+    if not debug:  # libraries' warnings are for those who build this
+        warnings.simplefilter("ignore")
     if typed_password:
         print(f"note: {BETTER_WAYS}", file=sys.stderr)
     code = run([each for each in arguments if each != "--debug"], debug)

@@ -46,7 +46,7 @@ class JobLock:
                 raise JobLockedError(
                     f"job {self._paths.job!r} is being run by {_describe(holder)}",
                     where=str(self._paths.lock),
-                    advice=f"wait for it, or watch it: migrate watch {self._paths.job}",
+                    advice=f"wait for it; how far it is: migrate status {self._paths.job}",
                 ) from None
             raise WorkspaceError(
                 f"this file system can't lock files: {error.strerror}",
