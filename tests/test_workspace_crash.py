@@ -15,7 +15,7 @@ from workspace.log import Workspace
 from workspace.paths import JobPaths
 from workspace.state import fold, state_at
 
-KILLS = 25
+KILLS = 20
 GROUP = 3  # events a transaction of the child
 
 WRITER = textwrap.dedent(

@@ -10,7 +10,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from workspace.errors import WorkspaceError
@@ -220,6 +220,8 @@ def test_signatures_are_kept_without_values(given_: str, kept: str) -> None:
 
 
 @given(st.text(max_size=400))
+@example("a: '" + "B" * 150 + "' " + "C" * 60 + "'")  # the cut takes the last quote
+@example("ß" * 150)  # grows in lower case
 def test_normalising_twice_changes_nothing(signature: str) -> None:
     once = normalise(signature)
     assert normalise(once) == once

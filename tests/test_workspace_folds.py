@@ -37,6 +37,7 @@ def test_going_on_from_a_state_leaves_it_as_it_was(events: list[ev.Event], cut: 
     before = prefix.to_dict()
     fold(entries[cut:], prefix)
     assert prefix.to_dict() == before
+    assert prefix == fold(entries[:cut])
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -325,6 +325,15 @@ def test_another_writer_in_mid_transaction_is_named(tmp_path: Path, monkeypatch:
         assert two.record(retry(1)) == 1
 
 
+def test_opening_to_write_writes_nothing_so_that_a_full_disk_keeps_no_workspace_shut(tmp_path: Path) -> None:
+    with new_workspace(tmp_path) as workspace:
+        workspace.record(retry(1))
+    before = workspace.paths.database.read_bytes()
+    with new_workspace(tmp_path) as workspace:
+        assert workspace.paths.database.with_name("workspace.db-wal").stat().st_size == 0
+        assert workspace.paths.database.read_bytes() == before
+
+
 def test_names_that_mean_something_in_a_uri(tmp_path: Path) -> None:
     base = tmp_path / "a b?mode=memory#x%41 'ü"
     base.mkdir()

@@ -44,6 +44,14 @@ def test_folders_are_for_their_owner_alone_whatever_the_umask(tmp_path: Path) ->
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
+def test_a_jobs_folder_that_others_could_enter_is_closed_to_them(tmp_path: Path) -> None:
+    paths = JobPaths(tmp_path, "job").create()
+    for folder in (paths.folder, paths.stage):
+        folder.chmod(0o755)
+    paths.create()
+    assert {stat.S_IMODE(folder.stat().st_mode) for folder in (paths.folder, paths.stage)} == {0o700}
+
+
 def test_making_a_job_twice_keeps_what_is_there(tmp_path: Path) -> None:
     paths = JobPaths(tmp_path, "job").create()
     (paths.stage / "part").write_text("x")
