@@ -142,14 +142,10 @@ class EntityProgress:
             "references_filled": self.filled,
             "seconds": round(self.seconds, 3),
             "recovered": self.recovered,
-            "plan_versions": {
-                str(version): self.plan_versions[version] for version in sorted(self.plan_versions)
-            },
+            "plan_versions": {str(version): self.plan_versions[version] for version in sorted(self.plan_versions)},
             "failures": {
                 signature: failure.to_dict()
-                for signature, failure in sorted(
-                    self.failures.items(), key=lambda pair: (-pair[1].count, pair[0])
-                )
+                for signature, failure in sorted(self.failures.items(), key=lambda pair: (-pair[1].count, pair[0]))
             },
             "completed": self.completed,
         }

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 
-from workspace.database import APPLICATION, connect, translated
+from workspace.database import Schema, connect, damaged, transaction, translated
 from workspace.errors import WorkspaceError
-from workspace.events import Event, event_from_json, event_to_json, newer_version
+from workspace.events import Event, event_from_json, event_to_json
 from workspace.paths import JobPaths
 
 _CHUNK = 500  # events a read; no read transaction stays open between two, so that the WAL can be folded in
@@ -56,22 +56,14 @@ class Workspace:
                 where=str(paths.folder),
                 advice="migrate jobs lists those there are",
             )
-        with translated(paths.database):
-            connection = connect(paths.database, write=write)
-            try:
-                _check_kind(connection, paths.database)
-                if write:
-                    _bring_up_to_date(connection)
+        with translated(paths.database, SCHEMA):
+            connection = connect(paths.database, SCHEMA, write=write)
+            if write:
+                try:
                     _check_whole(connection, paths.database)
-                elif _version(connection) < SCHEMA_VERSION:
-                    raise WorkspaceError(
-                        "the workspace is empty or was written by an older version of Packhorse",
-                        where=str(paths.database),
-                        advice=f"migrate resume {paths.job} brings it up to date",
-                    )
-            except BaseException:
-                connection.close()
-                raise
+                except BaseException:
+                    connection.close()
+                    raise
         return cls(paths, connection, write)
 
     def record(self, event: Event, *more: Event) -> int:
@@ -87,9 +79,7 @@ class Workspace:
             at = datetime.now(UTC).isoformat(timespec="microseconds")
             last = 0
             for type_, body in rows:
-                cursor = connection.execute(
-                    "INSERT INTO event (at, type, body) VALUES (?, ?, ?)", (at, type_, body)
-                )
+                cursor = connection.execute("INSERT INTO event (at, type, body) VALUES (?, ?, ?)", (at, type_, body))
                 last = cursor.lastrowid or 0
             return last
 
@@ -109,12 +99,13 @@ class Workspace:
             "SELECT position, at, type, body FROM event"
             f" WHERE position >= ? AND position <= ?{wanted} ORDER BY position LIMIT {_CHUNK}"
         )
+        file = self.paths.database
         top = stop if stop is not None else 2**63 - 1
         while start <= top:
             with self._use() as connection:
                 rows = connection.execute(query, (start, top, *(names or ()))).fetchall()
             for position, at, type_, body in rows:
-                yield _entry(self.paths.database, position, at, type_, body)
+                yield _entry(file, position, at, type_, body)
             if len(rows) < _CHUNK:
                 return
             start = rows[-1][0] + 1
@@ -128,7 +119,7 @@ class Workspace:
 
     def close(self) -> None:
         """Ends the use of the file. Safe to call twice."""
-        with self._thread, translated(self.paths.database):
+        with self._thread, translated(self.paths.database, SCHEMA):
             self._connection.close()
 
     def __enter__(self) -> Workspace:
@@ -144,27 +135,13 @@ class Workspace:
 
     @contextmanager
     def _use(self) -> Iterator[sqlite3.Connection]:
-        with self._thread, translated(self.paths.database):
+        with self._thread, translated(self.paths.database, SCHEMA):
             yield self._connection
-
-
-@contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All of the block or nothing of it. The write lock is taken first, so that none is missing midway."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:  # SQLite has rolled back by itself after some errors
-            connection.execute("ROLLBACK")
-        raise
 
 
 def _keep_events(connection: sqlite3.Connection) -> None:
     connection.execute(
-        "CREATE TABLE event (position INTEGER PRIMARY KEY, at TEXT NOT NULL, type TEXT NOT NULL,"
-        " body TEXT NOT NULL)"
+        "CREATE TABLE event (position INTEGER PRIMARY KEY, at TEXT NOT NULL, type TEXT NOT NULL, body TEXT NOT NULL)"
     )
     connection.execute("CREATE INDEX event_by_type ON event (type, position)")
 
@@ -177,34 +154,8 @@ def _refuse_changes_to_events(connection: sqlite3.Connection) -> None:
         )
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_keep_events, _refuse_changes_to_events)
-"""What makes a file of schema version n one of version n + 1, in order. Only ever added to."""
-
-SCHEMA_VERSION = len(MIGRATIONS)
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _check_kind(connection: sqlite3.Connection, file: Path) -> None:
-    application = connection.execute("PRAGMA application_id").fetchone()[0]
-    tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-    if application != APPLICATION and (application or tables):
-        raise WorkspaceError("this SQLite file is no workspace of Packhorse", where=str(file))
-    version = _version(connection)
-    if version > SCHEMA_VERSION:
-        error = newer_version(f"schema version {version}, this one knows {SCHEMA_VERSION}")
-        error.where = str(file)
-        raise error
-
-
-def _bring_up_to_date(connection: sqlite3.Connection) -> None:
-    with transaction(connection):
-        for migrate in MIGRATIONS[_version(connection) :]:
-            migrate(connection)
-        connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+SCHEMA = Schema("workspace", 0x5041434B, (_keep_events, _refuse_changes_to_events))
+"""The log's schema; "PACK" in the header of the file."""
 
 
 def _check_whole(connection: sqlite3.Connection, file: Path) -> None:
@@ -212,16 +163,7 @@ def _check_whole(connection: sqlite3.Connection, file: Path) -> None:
     verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     count, last = connection.execute("SELECT count(*), coalesce(max(position), 0) FROM event").fetchone()
     if verdict != "ok" or count != last:
-        raise damaged(file, verdict if verdict != "ok" else f"{last - count} events are missing")
-
-
-def damaged(file: Path, how: str) -> WorkspaceError:
-    """The error for a file that isn't as it was written."""
-    return WorkspaceError(
-        f"the workspace is damaged: {' '.join(how.split())[:160]}",
-        where=str(file),
-        advice="bring it back from a backup; the target's ledger still knows what was loaded",
-    )
+        raise damaged(file, SCHEMA, verdict if verdict != "ok" else f"{last - count} events are missing")
 
 
 def _entry(file: Path, position: int, at: str, type_: str, body: str) -> Entry:
@@ -231,4 +173,4 @@ def _entry(file: Path, position: int, at: str, type_: str, body: str) -> Entry:
         error.where = f"{file}, event {position}"
         raise
     except (TypeError, ValueError) as error:
-        raise damaged(file, f"event {position} can't be read") from error
+        raise damaged(file, SCHEMA, f"event {position} can't be read") from error

@@ -140,9 +140,7 @@ class Progress:
             )
         ]
         lines += [
-            f"question {id_}: {question.text}"
-            for id_, question in self.open_questions.items()
-            if not question.holds
+            f"question {id_}: {question.text}" for id_, question in self.open_questions.items() if not question.holds
         ]
         return list(dict.fromkeys(lines))[:_ATTEND_AT_MOST]
 
@@ -205,8 +203,7 @@ class Progress:
             "held_entities": sorted(self.held_entities),
             "decisions": {rung: price.to_dict() for rung, price in sorted(self.rungs.items())},
             "attempts": {
-                what: {"count": tried.count, "error": tried.error}
-                for what, tried in sorted(self.attempts.items())
+                what: {"count": tried.count, "error": tried.error} for what, tried in sorted(self.attempts.items())
             },
             "attend_next": self.attend_next,
             "verified": self.verified,

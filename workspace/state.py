@@ -77,8 +77,6 @@ def difference(before: State, after: State) -> Difference:
     """What appeared, changed and went from one state to another."""
     old, new = before.to_dict(), after.to_dict()
     items = tuple(
-        item
-        for name in ("belief", "progress", "experience")
-        for item in compare(old[name], new[name], (name,))
+        item for name in ("belief", "progress", "experience") for item in compare(old[name], new[name], (name,))
     )
     return Difference(before.position, after.position, items)
