@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .legacy import write_legacy
+from .truth import Counts, write_truth
 from .world import FORMS, World
 
-__all__ = ["CLOUD_SQL", "FORMS", "GOLD_PLAN", "SampleFacts", "World", "write_sample"]
+__all__ = ["CLOUD_SQL", "FORMS", "GOLD_PLAN", "Counts", "SampleFacts", "World", "write_sample", "write_truth"]
 
 _HERE = Path(__file__).parent
 CLOUD_SQL = _HERE / "cloud.sql"

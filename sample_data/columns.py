@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from .draw import Draw, Index, Mask
 
-Text = pa.Array  # of strings
+Text: TypeAlias = "pa.Array"  # of strings
 Batch = dict[str, Text]
 
 
@@ -26,8 +27,11 @@ def some(draw: Draw, stream: str, index: Index, values: Sequence[str | None]) ->
 
 
 def join(separator: str, *parts: Text | str) -> Text:
-    """The parts of each row side by side; parts that are NULL are left out."""
-    return pc.binary_join_element_wise(*parts, separator, null_handling="skip")
+    """The parts of each row side by side; NULL where a part is NULL.
+
+    (Arrow's own way to leave NULLs out loses the rows in which all parts are NULL.)
+    """
+    return pc.binary_join_element_wise(*parts, separator)
 
 
 def numbers_text(value: NDArray[np.int64]) -> Text:

@@ -37,39 +37,47 @@ class Draw:
         z = (index.astype(np.uint64) + np.uint64(1)) * _GOLDEN + np.frombuffer(digest, dtype=np.uint64)[0]
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return z ^ (z >> np.uint64(31))
+        mixed: Bits = z ^ (z >> np.uint64(31))
+        return mixed
 
     def below(self, stream: str, index: Index, limit: int | Index) -> Index:
         """A whole number from 0 up to, not including, `limit` (one for all rows, or one a row)."""
         bound = np.asarray(limit, dtype=np.uint64)
-        return (self.bits(stream, index) % bound).astype(np.int64)
+        value: Index = (self.bits(stream, index) % bound).astype(np.int64)
+        return value
 
     def chance(self, stream: str, index: Index, share: float) -> Mask:
         """True for about `share` of the rows."""
-        return self.bits(stream, index) < np.uint64(min(int(share * 2**64), 2**64 - 1))
+        mask: Mask = self.bits(stream, index) < np.uint64(min(int(share * 2**64), 2**64 - 1))
+        return mask
 
     def pick(self, stream: str, index: Index, weights: Sequence[float]) -> Index:
         """Positions into `weights`, each as often as its weight says."""
         edges = np.cumsum(np.asarray(weights, dtype=np.float64))
         value = (self.bits(stream, index) >> np.uint64(11)).astype(np.float64) * (edges[-1] / 2**53)
-        return np.minimum(np.searchsorted(edges, value, side="right"), len(edges) - 1).astype(np.int64)
+        place: Index = np.minimum(np.searchsorted(edges, value, side="right"), len(edges) - 1).astype(np.int64)
+        return place
 
     def keys(self, stream: str, index: Index) -> pa.Array:
         """36-character keys such as the legacy system makes, as Arrow text."""
         raw = np.empty((len(index), 2), dtype=">u8")
         raw[:, 0] = self.bits(f"{stream}/key/high", index)
         raw[:, 1] = self.bits(f"{stream}/key/low", index)
-        octets = raw.view(np.uint8).reshape(len(index), 16)
-        digits = np.empty((len(index), 32), dtype=np.uint8)
-        digits[:, 0::2] = _HEX[octets >> 4]
-        digits[:, 1::2] = _HEX[octets & 15]
-        text = np.full((len(index), 36), ord("-"), dtype=np.uint8)
-        text[:, _HEX_PLACES] = digits
-        return fixed_text(text)
+        return fixed_text(hyphenated(raw.view(np.uint8).reshape(len(index), 16)))
 
     def key_order(self, stream: str, index: Index) -> Bits:
         """The leading 64 bits of `keys`: they sort as the keys do."""
         return self.bits(f"{stream}/key/high", index)
+
+
+def hyphenated(octets: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """16 octets a row as the 36 characters of a UUID's text."""
+    digits = np.empty((len(octets), 32), dtype=np.uint8)
+    digits[:, 0::2] = _HEX[octets >> 4]
+    digits[:, 1::2] = _HEX[octets & 15]
+    text = np.full((len(octets), 36), ord("-"), dtype=np.uint8)
+    text[:, _HEX_PLACES] = digits
+    return text
 
 
 def fixed_text(octets: NDArray[np.uint8]) -> pa.Array:
@@ -131,7 +139,8 @@ class Lanes:
         """True for the rows in that lane."""
         place = self._position(index)
         number = self.lanes[name]
-        return (place >= self.edges[number]) & (place < self.edges[number + 1])
+        mask: Mask = (place >= self.edges[number]) & (place < self.edges[number + 1])
+        return mask
 
     def first(self, index: Index, count: int) -> Mask:
         """True for rows that are among the first `count` of their lane."""
@@ -139,7 +148,8 @@ class Lanes:
             return np.zeros(len(index), dtype=bool)
         place = self._position(index)
         start = self.edges[np.searchsorted(self.edges[1:-1], place, side="right")]
-        return (place < self.edges[-1]) & (place - start < count)
+        mask: Mask = (place < self.edges[-1]) & (place - start < count)
+        return mask
 
     def count(self, name: str) -> int:
         """How many rows are in that lane."""
@@ -148,7 +158,8 @@ class Lanes:
 
     def leads(self, index: Index, name: str) -> Mask:
         """True for the first row of each pair of a paired lane."""
-        return self.has(index, name) & ((self._position(index) - self.edges[self.lanes[name]]) % 2 == 0)
+        even: Mask = (self._position(index) - self.edges[self.lanes[name]]) % 2 == 0
+        return self.has(index, name) & even
 
     def partner(self, index: Index, name: str) -> Index:
         """The other row of the pair, for rows in that paired lane; other rows get themselves."""

@@ -25,11 +25,38 @@ def lost_twin(world: World, table: str, index: Index) -> Mask:
     return troubles.has(index, "twin") & ~lower_key(world, table, index, other)
 
 
+def deleted(world: World, table: str, index: Index) -> Mask:
+    """True for rows marked as deleted. The first rows of each trouble never are, nor are twins.
+
+    Opportunities and links mostly went with what they belonged to. Of a person entered again one record
+    is deleted and has the same e-mail as the one that lives.
+    """
+    mask = world.lanes(f"{table}/deleted").has(index, "deleted")
+    if table == "opportunities":
+        account = deal_accounts(world, index)
+        mask |= _went(world, table, index, (account >= 0) & deleted(world, "accounts", np.maximum(account, 0)))
+    elif table == "opportunities_contacts":
+        link = deal_people(world, index)
+        person = (link.person >= 0) & deleted(world, "contacts", np.maximum(link.person, 0))
+        mask |= _went(world, table, index, person | deleted(world, "opportunities", link.deal))
+    troubles = world.lanes(f"{table}/trouble")
+    mask &= ~troubles.first(index, 2)
+    if "twin" in troubles.lanes:
+        mask &= ~troubles.has(index, "twin")
+    if "again" in troubles.lanes:
+        mask = np.where(troubles.has(index, "again"), ~troubles.leads(index, "again"), mask)
+    return mask
+
+
+def _went(world: World, table: str, index: Index, with_it: Mask) -> Mask:
+    return with_it & world.draw.chance(f"{table}/went", index, 0.85)
+
+
 def alive(world: World, table: str, index: Index) -> Mask:
     """True for rows that are loaded. NONE and NOWHERE are not."""
     real = index >= 0
     rows = np.maximum(index, 0)
-    fine = real & ~world.deleted(table, rows)
+    fine = real & ~deleted(world, table, rows)
     if table == "opportunities":
         fine &= ~world.troubled(table, rows) & alive(world, "accounts", deal_accounts(world, rows))
     elif table in ("contacts", "opportunities_contacts"):

@@ -14,8 +14,8 @@ from .tables import SOURCE_TABLES, create_statements
 def write_sqlite(path: Path, batches: Iterable[tuple[str, pa.Table]]) -> None:
     """Writes the batches to a new SQLite file; one that is there is replaced."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    for name in (path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-journal")):
-        name.unlink(missing_ok=True)
+    for file in (path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-journal")):
+        file.unlink(missing_ok=True)
     connection = sqlite3.connect(path, isolation_level=None)
     try:
         connection.execute("PRAGMA journal_mode=OFF")

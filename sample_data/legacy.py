@@ -6,12 +6,13 @@ what they mean.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 
 from .columns import runs
+from .draw import Index
 from .form_sqlite import write_sqlite
 from .legacy_companies import account_tables, campaign_tables, currency_table
 from .legacy_people import contact_tables, lead_tables, user_tables
@@ -22,7 +23,7 @@ from .world import World
 PIECE = 25_000
 """Rows of a table that are made at a time. What is made doesn't depend on it."""
 
-_MAKERS = {
+_MAKERS: dict[str, Callable[[World, Index], Tables]] = {
     "users": user_tables,
     "campaigns": campaign_tables,
     "accounts": account_tables,

@@ -9,6 +9,7 @@ from . import clock, mess
 from .clean_companies import Accounts, accounts, campaigns
 from .columns import Batch, Text, constant, join, numbers_text, only, pick, present, some, where
 from .draw import Index
+from .fate import deleted
 from .legacy_shared import NO_COUNTRY, NO_PHONE, Tables, later, maybe_number, owner, stamps, words
 from .lists import TAG_LISTS
 from .picklists import ACCOUNT_TYPE, CAMPAIGN_TYPE, INDUSTRY
@@ -38,7 +39,7 @@ def campaign_tables(world: World, index: Index) -> Tables:
         "id": clean.key,
         "name": mess.text(world, "campaigns:title", index, clean.title, blanks=False),
         **stamps(world, "campaigns", index, clean.created, later(world, "campaigns", index, clean.created)),
-        "deleted": mess.flag(world.deleted("campaigns", index)),
+        "deleted": mess.flag(deleted(world, "campaigns", index)),
         "assigned_user_id": owner(world, "campaigns", index, clean.owner),
         "tracker_key": numbers_text(index + 1),
         "start_date": clock.date_text(clean.starts),
@@ -94,7 +95,7 @@ def account_tables(world: World, index: Index) -> Tables:
         ),
         **stamps(world, "accounts", index, clean.created, clean.updated),
         "description": mess.text(world, "accounts:description", index, clean.about),
-        "deleted": mess.flag(world.deleted("accounts", index)),
+        "deleted": mess.flag(deleted(world, "accounts", index)),
         "assigned_user_id": owner(world, "accounts", index, clean.owner),
         "account_type": mess.blank(
             world, "accounts/kind", index, mess.spelling(world, "accounts/kind", index, clean.kind, ACCOUNT_TYPE)

@@ -9,6 +9,7 @@ from .clean_companies import contact_accounts
 from .clean_people import Contacts
 from .columns import Batch, Text, join, numbers_text, present, stacked, where
 from .draw import Index, Mask
+from .fate import deleted
 from .legacy_shared import Tables, broken_emails, emails
 from .world import NONE, NOWHERE, World
 
@@ -58,7 +59,7 @@ def _first_emails(world: World, index: Index, clean: Contacts) -> Tables:
 
 def forgotten(world: World, index: Index, stream: str) -> Mask:
     """True where the link to an address went with its contact; now and then it was left behind."""
-    return world.deleted("contacts", index) & ~world.draw.chance(f"{stream}/left", index, 0.1)
+    return deleted(world, "contacts", index) & ~world.draw.chance(f"{stream}/left", index, 0.1)
 
 
 def second_rows(world: World, index: Index) -> Index:

@@ -8,6 +8,7 @@ from . import clock, mess
 from .clean_people import Contacts, contacts, leads, users
 from .columns import Batch, Text, constant, join, numbers_text, only, pick, present, some, where
 from .draw import Index
+from .fate import deleted
 from .legacy_links import contact_addresses, contact_links
 from .legacy_shared import (
     NO_COUNTRY,
@@ -32,7 +33,7 @@ from .world import NONE, NOWHERE, World
 def user_tables(world: World, index: Index) -> Tables:
     """Users and their addresses."""
     draw, clean, rows = world.draw, users(world, index), len(index)
-    deleted = world.deleted("users", index)
+    gone = deleted(world, "users", index)
     home = np.ones(rows, dtype=bool)
     batch = {
         "id": clean.key,
@@ -49,10 +50,10 @@ def user_tables(world: World, index: Index) -> Tables:
         "is_admin": mess.flag(clean.is_admin),
         "reports_to_id": world.reference("users", clean.boss, "users/boss", index),
         **stamps(world, "users", index, clean.joined, later(world, "users", index, clean.joined)),
-        "deleted": mess.flag(deleted),
+        "deleted": mess.flag(gone),
     }
     written = mess.email(world, "users/email", index, clean.email, ~home)
-    flags = {"primary": home, "opt_out": ~home, "deleted": deleted & ~home}
+    flags = {"primary": home, "opt_out": ~home, "deleted": ~home}
     return {"users": batch, **emails(world, "Users", "users/email", index, clean.key, clean.email, written, flags)}
 
 
@@ -88,7 +89,7 @@ def _contact_batch(world: World, index: Index, clean: Contacts) -> Batch:
         "id": clean.key,
         **made,
         "description": mess.text(world, "contacts:description", index, clean.about),
-        "deleted": mess.flag(world.deleted("contacts", index)),
+        "deleted": mess.flag(deleted(world, "contacts", index)),
         "assigned_user_id": owner(world, "contacts", index, clean.owner),
         "salutation": mess.blank(world, "contacts/salutation", index, clean.salutation),
         "first_name": mess.blank(world, "contacts/given", index, clean.given),
@@ -181,7 +182,7 @@ def lead_tables(world: World, index: Index) -> Tables:
         "id": clean.key,
         **stamps(world, "leads", index, clean.created, later(world, "leads", index, clean.created)),
         "description": mess.text(world, "leads:description", index, clean.about),
-        "deleted": mess.flag(world.deleted("leads", index)),
+        "deleted": mess.flag(deleted(world, "leads", index)),
         "assigned_user_id": owner(world, "leads", index, clean.owner),
         "full_name": where(missing, pick([None, "", " , "], draw.below("leads/missing", index, 3)), name),
         "title": mess.text(world, "leads:title", index, clean.title),

@@ -9,6 +9,7 @@ from . import clock, mess
 from .clean_work import Activities, activities, cases, deal_people, notes, opportunities
 from .columns import Batch, constant, join, numbers_text, only, pick, some, where
 from .draw import Index
+from .fate import deleted
 from .legacy_shared import ZERO_DATE, ZERO_MOMENT, Tables, filtered, later, owner, parents, stamps, words
 from .picklists import CALL_STATE, CASE_STATE, LEAD_SOURCE, PRIORITY, SALES_STAGE, TASK_STATE
 from .world import NONE, World
@@ -44,7 +45,7 @@ def opportunity_tables(world: World, index: Index) -> Tables:
         "name": words(world, "opportunities/title", index, has("title_missing"), title, [None, "", " "]),
         **stamps(world, "opportunities", index, clean.created, clean.updated),
         "description": only(draw.chance("opportunities/description", index, 0.1), constant("See the offer.", rows)),
-        "deleted": mess.flag(world.deleted("opportunities", index)),
+        "deleted": mess.flag(deleted(world, "opportunities", index)),
         "assigned_user_id": owner(world, "opportunities", index, clean.owner),
         "opportunity_type": some(draw, "opportunities/type", index, (None, "", "New Business", "Existing Business")),
         "campaign_id": world.reference("campaigns", clean.campaign, "opportunities/campaign", index),
@@ -78,7 +79,7 @@ def deal_people_tables(world: World, index: Index) -> Tables:
         "date_modified": clock.new_york_text(
             clock.moments(world.draw, "opportunities_contacts/made", index, 2009, 2023)
         ),
-        "deleted": mess.flag(world.deleted("opportunities_contacts", index)),
+        "deleted": mess.flag(deleted(world, "opportunities_contacts", index)),
     }
     return {"opportunities_contacts": batch}
 
@@ -98,7 +99,7 @@ def case_tables(world: World, index: Index) -> Tables:
         "name": where(world.trouble("cases", index, "subject_long"), letter, subject),
         **stamps(world, "cases", index, clean.created, later(world, "cases", index, clean.created)),
         "description": mess.text(world, "cases:description", index, clean.problem),
-        "deleted": mess.flag(world.deleted("cases", index)),
+        "deleted": mess.flag(deleted(world, "cases", index)),
         "assigned_user_id": owner(world, "cases", index, clean.owner),
         "type": some(draw, "cases/type", index, (None, "User", "Administration", "Product")),
         "status": words(
@@ -138,7 +139,7 @@ def note_tables(world: World, index: Index) -> Tables:
         ),
         **made,
         "description": body,
-        "deleted": mess.flag(world.deleted("notes", index)),
+        "deleted": mess.flag(deleted(world, "notes", index)),
         "assigned_user_id": made["modified_user_id"],
         **parents(world, "notes", index, clean.parent_kind, clean.parent),
         "contact_id": world.reference("contacts", clean.person, "notes/person", index),
@@ -164,7 +165,7 @@ def _activity_batch(world: World, table: str, index: Index, clean: Activities) -
         "name": subject,
         **stamps(world, table, index, clean.created, later(world, table, index, clean.created)),
         "description": mess.text(world, f"{table}:description", index, clean.body),
-        "deleted": mess.flag(world.deleted(table, index)),
+        "deleted": mess.flag(deleted(world, table, index)),
         "assigned_user_id": owner(world, table, index, clean.owner),
         "status": words(
             world, f"{table}/state", index, world.trouble(table, index, "status_unknown"), state, _NO_STATE

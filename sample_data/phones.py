@@ -205,8 +205,8 @@ class Numbers:
 _HEADS = [(b, head, free) for b, block in enumerate(BLOCKS) for head, free in block.heads]
 _CHOICES: dict[tuple[str, str], NDArray[np.int64]] = {}
 for _place, (_b, _, _) in enumerate(_HEADS):
-    _where = (BLOCKS[_b].country, BLOCKS[_b].line)
-    _CHOICES[_where] = np.append(_CHOICES.get(_where, np.empty(0, np.int64)), _place)
+    _line = (BLOCKS[_b].country, BLOCKS[_b].line)
+    _CHOICES[_line] = np.append(_CHOICES.get(_line, np.empty(0, np.int64)), _place)
 
 
 def numbers(draw: Draw, stream: str, index: Index, countries: list[str], country: Index, line: str) -> Numbers:
@@ -215,15 +215,15 @@ def numbers(draw: Draw, stream: str, index: Index, countries: list[str], country
     luck = draw.bits(f"{stream}/block", index)
     for place in np.unique(country):
         choices = _CHOICES[countries[int(place)], line]
-        rows = country == place
-        head[rows] = choices[(luck[rows] % np.uint64(len(choices))).astype(np.int64)]
+        here = country == place
+        head[here] = choices[(luck[here] % np.uint64(len(choices))).astype(np.int64)]
     tail = draw.bits(f"{stream}/tail", index)
     digits = np.zeros((len(index), 12), dtype=np.uint8)
     length = np.zeros(len(index), dtype=np.int64)
     block = np.zeros(len(index), dtype=np.int64)
     for place in np.unique(head):
         b, text, free = _HEADS[int(place)]
-        rows = np.flatnonzero(head == place)
+        rows: Index = np.flatnonzero(head == place)
         block[rows] = b
         length[rows] = len(text) + free
         digits[rows, : len(text)] = np.frombuffer(text.encode(), dtype=np.uint8)

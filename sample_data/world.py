@@ -125,6 +125,11 @@ TEXT_MESS = (Lane("html", 0.03), Lane("html_twice", 0.008), Lane("mojibake", 0.0
 PLAIN_MESS = (Lane("html", 0.03), Lane("html_twice", 0.008), Lane("spaces", 0.02))
 """The same for texts that were never decoded wrongly."""
 
+AS_SENT_MESS = (Lane("html", 0.03), Lane("html_twice", 0.008))
+"""The same for texts whose blanks around are kept."""
+
+_MISREAD = frozenset({"name", "family", "street", "city", "account_name"})
+
 LANES: dict[str, tuple[Lane, ...]] = {
     "accounts.parent": (Lane("loop", 0.004, 2, True), Lane("self", 0.001, 1), Lane("nowhere", 0.005)),
     "accounts.phone": (Lane("broken", 0.01),),
@@ -211,7 +216,7 @@ class World:
             elif what == "deleted":
                 spec = (Lane("deleted", DELETED[table]),)
             else:
-                spec = TEXT_MESS if what in ("name", "family", "street", "city", "account_name") else PLAIN_MESS
+                spec = TEXT_MESS if what in _MISREAD else AS_SENT_MESS if name == "notes:body" else PLAIN_MESS
             self._lanes[name] = Lanes(self.draw, name, self.rows[table], spec)
         return self._lanes[name]
 
@@ -249,18 +254,4 @@ class World:
         for lane in TROUBLES[table]:
             if isinstance(lane, Trouble):
                 mask |= self.trouble(table, index, lane.name)
-        return mask
-
-    def deleted(self, table: str, index: Index) -> Mask:
-        """True for rows marked as deleted. The first rows of each trouble never are, nor are twins.
-
-        Of a person entered again one record is deleted and has the same e-mail as the one that lives.
-        """
-        mask = self.lanes(f"{table}/deleted").has(index, "deleted")
-        troubles = self.lanes(f"{table}/trouble")
-        mask &= ~troubles.first(index, 2)
-        if "twin" in troubles.lanes:
-            mask &= ~troubles.has(index, "twin")
-        if "again" in troubles.lanes:
-            mask = np.where(troubles.has(index, "again"), ~troubles.leads(index, "again"), mask)
         return mask
