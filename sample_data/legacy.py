@@ -16,6 +16,7 @@ from .draw import Index
 from .form_sqlite import write_sqlite
 from .legacy_companies import account_tables, campaign_tables, currency_table
 from .legacy_people import contact_tables, lead_tables, user_tables
+from .legacy_shared import Tables
 from .legacy_work import activity_tables, case_tables, deal_people_tables, note_tables, opportunity_tables
 from .tables import SOURCE_TABLES
 from .world import World

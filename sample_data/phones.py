@@ -204,8 +204,8 @@ class Numbers:
 
 _HEADS = [(b, head, free) for b, block in enumerate(BLOCKS) for head, free in block.heads]
 _CHOICES: dict[tuple[str, str], NDArray[np.int64]] = {}
-for _place, (_b, _, _) in enumerate(_HEADS):
-    _line = (BLOCKS[_b].country, BLOCKS[_b].line)
+for _place, _head in enumerate(_HEADS):
+    _line = (BLOCKS[_head[0]].country, BLOCKS[_head[0]].line)
     _CHOICES[_line] = np.append(_CHOICES.get(_line, np.empty(0, np.int64)), _place)
 
 
