@@ -28,6 +28,7 @@ _SYSTEMS = {
     "postgresql": "postgres",
     "postgres": "postgres",
     "sqlite": "sqlite",
+    "csv": "csv",
 }
 _PORTS = {"mysql": 3306, "postgres": 5432}
 _SCHEMES = {"mysql": "mysql", "postgres": "postgresql", "sqlite": "sqlite", "csv": "csv"}
@@ -180,10 +181,11 @@ def _parse_url(text: str, environment: Mapping[str, str]) -> Dsn:
             advice=f"write it as {scheme}://user@host:port/database",
         ) from None
     parameters = {
-        key: _resolve(value if isinstance(value, str) else value[-1], environment)
-        for key, value in url.query.items()
+        key: _resolve(value if isinstance(value, str) else value[-1], environment) for key, value in url.query.items()
     }
     database = _resolve(url.database or "", environment)
+    if system == "csv":
+        return Dsn(system, parameters=parameters, path=_parse_path(database).path)
     if system == "sqlite":
         if database in ("", ":memory:"):
             raise DsnError("a SQLite DSN without a file", where=text, advice="write it as sqlite:///crm.db")
@@ -221,9 +223,7 @@ def _parse_path(text: str) -> Dsn:
         return Dsn("sqlite", path=path)
     if path.exists():
         raise DsnError(f"{path.suffix or 'such'} files cannot be read", where=text, advice=_FORMS)
-    raise DsnError(
-        "neither a DSN nor a file or folder that is there", where=_roughly_masked(text), advice=_FORMS
-    )
+    raise DsnError("neither a DSN nor a file or folder that is there", where=_roughly_masked(text), advice=_FORMS)
 
 
 def _roughly_masked(text: str) -> str:

@@ -123,7 +123,12 @@ def decode(value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
-        return value.decode("latin-1").translate(_CP1252)
+        return decode_cp1252(value)
+
+
+def decode_cp1252(value: bytes) -> str:
+    """Text in cp1252; each of the five bytes that it leaves undefined is the control character of that number."""
+    return value.decode("latin-1").translate(_CP1252)
 
 
 def key_text(value: bytes | None, *, binary: bool) -> str:

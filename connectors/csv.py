@@ -1,0 +1,300 @@
+"""CSV and TSV files as a source: each file of a folder is a table, read by DuckDB, all values text.
+
+An unquoted nothing is NULL, a quoted one is ''. A file is taken once, whole and strictly, into a DuckDB
+file in a temporary folder, so that a malformed line is found before any row moves; DuckDB is locked to
+these two folders. Never writes to the source.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+
+from connectors.csv_files import CsvFile, find_files, look, write_utf8
+from connectors.dsn import Dsn
+from connectors.protocols import Catalogue, Column, Kind, Page, Table
+from connectors.relation import after_key, from_clause, is_select
+from workspace.errors import CatalogueError, ConnectError, DiskFullError, SourceLostError
+
+_MEMORY = "1GB"
+_LONGEST_LINE = 16_000_000
+
+
+class CsvSource:
+    """A folder of CSV files, or one file, to read from.
+
+    A SELECT over the files is in DuckDB's dialect. A table read without a key comes in the file's order, and
+    can go on in the middle: the place is then the number of rows read. A file that changes once it was
+    taken is an error, so all pages are of one state.
+    """
+
+    dialect = "duckdb"
+    snapshot = True
+
+    def __init__(self, dsn: Dsn) -> None:
+        """Looks at the files. ConnectError where they cannot be read, CatalogueError for one without header."""
+        assert dsn.path is not None
+        self.dsn = dsn.masked
+        self._path = dsn.path.expanduser().resolve()
+        self._taken: dict[str, tuple[int, int]] = {}
+        self._temporary = Path(tempfile.mkdtemp(prefix="packhorse-csv-"))
+        self._connection: duckdb.DuckDBPyConnection | None = None
+        try:
+            files = [
+                look(path, dsn.parameters.get("encoding", ""), dsn.parameters.get("delimiter", ""))
+                for path in find_files(self._path)
+            ]
+            self._files = {file.table: file for file in files}
+            self._connection = self._open()
+        except BaseException as error:
+            self.close()
+            if isinstance(error, LookupError):
+                raise ConnectError(
+                    f"no such encoding: {dsn.parameters.get('encoding')}", where=self.dsn, advice="try cp1252"
+                ) from None
+            if isinstance(error, OSError):
+                raise ConnectError(
+                    f"cannot be read: {error.strerror}", where=self.dsn, advice="check the path and its rights"
+                ) from None
+            raise
+
+    def catalogue(self) -> Catalogue:
+        """A table for each file, all columns text. No file, no table."""
+        tables = {name: self.describe(name) for name in self._files}
+        return Catalogue("duckdb", tables, f"CSV by DuckDB {duckdb.__version__}")
+
+    def describe(self, relation: str) -> Table:
+        """The columns of a file's table or of a SELECT."""
+        if is_select(relation):
+            described = self._run(f"DESCRIBE SELECT * FROM {self._from(relation)}").fetchall()
+            names = [str(row[0]) for row in described]
+            return Table(name="", columns=tuple(map(_column, names)))
+        file = self._file(relation)
+        return Table(name=file.table, columns=tuple(map(_column, file.columns)), relation=file.table)
+
+    def count(self, relation: str) -> int:
+        """COUNT(*) of the file or SELECT."""
+        row = self._run(f"SELECT count(*) FROM {self._from(relation)}").fetchone()
+        return int(row[0]) if row else 0
+
+    def pages(self, relation: str, key: Sequence[str], *, after: tuple[str, ...] | None, size: int) -> Iterator[Page]:
+        """Pages in key order, compared as text by bytes; see `Source.pages`.
+
+        A row whose key is NULL, in any part, is in no page: compare the rows read with `count`.
+        """
+        names = [column.name for column in self.describe(relation).columns]
+        if missing := [name for name in key if name not in names]:
+            raise CatalogueError(f"there is no column {missing[0]} to be the key", where=self.dsn)
+        texts = ", ".join(f"CAST({self.quote(name)} AS VARCHAR) AS {self.quote(name)}" for name in names)
+        sql = f"SELECT {texts} FROM {self._from(relation)}"
+        done = 0
+        if key:
+            ordered = [f"CAST({self.quote(name)} AS VARCHAR)" for name in key]
+            conditions = [f"{column} IS NOT NULL" for column in ordered]
+            if after is not None:
+                conditions.append(after_key(ordered, [_text(value) for value in after]))
+            sql += f" WHERE {' AND '.join(conditions)} ORDER BY {', '.join(ordered)}"
+        elif after is not None and not is_select(relation):
+            done = int(after[0])
+            sql += f" WHERE rowid >= {done}"
+        self._still_the_same()
+        try:
+            with self._cursor() as cursor:
+                reader = cursor.sql(sql).to_arrow_reader(size)
+                for table in _of_size(reader, names, size):
+                    if key:
+                        last = tuple(table.column(name)[-1].as_py() for name in key)
+                    else:
+                        done += table.num_rows
+                        last = () if is_select(relation) else (str(done),)
+                    yield Page(table, last)
+        except duckdb.Error as error:
+            raise self._failed(error) from None
+        self._still_the_same()
+
+    def query(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[object, ...]]:
+        """A small SELECT; placeholders are %s, and with parameters a literal % is written %%."""
+        if parameters:
+            sql = sql.replace("%%", "\0").replace("%s", "?").replace("\0", "%")
+        self._take_named(sql)
+        return list(self._run(sql, parameters).fetchall())
+
+    def quote(self, identifier: str) -> str:
+        """The identifier in double quotes."""
+        return '"' + identifier.replace('"', '""') + '"'
+
+    def close(self) -> None:
+        """Ends DuckDB and deletes the temporary folder. Safe to call twice."""
+        if self._connection is not None:
+            self._connection.close()
+        shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def _open(self) -> duckdb.DuckDBPyConnection:
+        connection = duckdb.connect(
+            str(self._temporary / "tables.db"),
+            config={
+                "memory_limit": _MEMORY,
+                "threads": "2",
+                "temp_directory": str(self._temporary / "spill"),
+                "autoinstall_known_extensions": "false",
+                "autoload_known_extensions": "false",
+            },
+        )
+        folder = self._path if self._path.is_dir() else self._path.parent
+        allowed = ", ".join(_text(f"{path}/") for path in (folder, self._temporary))
+        connection.execute(f"SET allowed_directories = [{allowed}]")
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+        return connection
+
+    def _cursor(self) -> duckdb.DuckDBPyConnection:
+        """A cursor of its own: DuckDB allows one open result each."""
+        assert self._connection is not None
+        return self._connection.cursor()
+
+    def _run(self, sql: str, parameters: Sequence[object] = ()) -> duckdb.DuckDBPyConnection:
+        try:
+            cursor = self._cursor()
+            statements = cursor.extract_statements(sql)
+            if len(statements) != 1 or statements[0].type not in _HARMLESS:
+                raise CatalogueError("only one SELECT can be asked of a source", where=self.dsn)
+            return cursor.execute(statements[0], list(parameters))
+        except duckdb.Error as error:
+            raise self._failed(error) from None
+
+    def _failed(self, error: duckdb.Error) -> CatalogueError | DiskFullError:
+        message = " ".join(str(error).split("\n\n")[0].split())[:300]
+        if "No space left" in str(error) or isinstance(error, duckdb.OutOfMemoryException):
+            return DiskFullError(
+                f"no room to read the files: {message}",
+                where=str(self._temporary),
+                advice="free some space, or set TMPDIR to a folder that has it",
+            )
+        return CatalogueError(f"DuckDB refuses the query: {message}", where=self.dsn)
+
+    def _file(self, relation: str) -> CsvFile:
+        name = relation if relation in self._files else Path(relation).stem
+        if name not in self._files:
+            raise CatalogueError(
+                f"there is no file for the table {relation}", where=self.dsn, advice="it would be named like the table"
+            )
+        return self._files[name]
+
+    def _from(self, relation: str) -> str:
+        """What stands after FROM, with the files taken that it names."""
+        if is_select(relation):
+            self._take_named(relation)
+        return from_clause(relation, lambda name: self._take(self._file(name)))
+
+    def _take_named(self, sql: str) -> None:
+        try:
+            found = {
+                table.name for tree in sqlglot.parse(sql, read="duckdb") if tree for table in tree.find_all(exp.Table)
+            }
+        except sqlglot.errors.SqlglotError:
+            found = set(self._files)
+        for name, file in self._files.items():
+            if name.casefold() in {other.casefold() for other in found}:
+                self._take(file)
+
+    def _take(self, file: CsvFile) -> str:
+        """Reads a file into a table of its name, once. CatalogueError names the line that is malformed."""
+        quoted = self.quote(file.table)
+        if file.table in self._taken:
+            return quoted
+        state = _state(file.path)
+        readable = file.path
+        if file.encoding not in ("utf-8", "utf-8-sig"):
+            readable = self._temporary / "in_utf8.csv"
+            write_utf8(file, readable)
+        columns = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in file.columns)
+        try:
+            self._cursor().execute(
+                f"CREATE TABLE {quoted} AS FROM read_csv({_text(str(readable))}, auto_detect = false,"
+                f" header = true, columns = {{{columns}}}, delim = {_text(file.delimiter)}, quote = '\"',"
+                f" escape = {_text(file.escape)}, nullstr = '', allow_quoted_nulls = false,"
+                f" max_line_size = {_LONGEST_LINE}, buffer_size = {2 * _LONGEST_LINE}, parallel = false)"
+            )
+        except duckdb.Error as error:
+            raise _malformed(file, error) or self._failed(error) from None
+        finally:
+            if readable != file.path:
+                readable.unlink(missing_ok=True)
+        self._taken[file.table] = state
+        return quoted
+
+    def _still_the_same(self) -> None:
+        for name, state in self._taken.items():
+            path = self._files[name].path
+            if not path.exists() or _state(path) != state:
+                raise SourceLostError(
+                    "the file changed while it was read", where=str(path), advice="start a new job on the new file"
+                )
+
+
+_HARMLESS = (
+    duckdb.StatementType.SELECT,
+    duckdb.StatementType.EXPLAIN,
+)
+
+
+def _of_size(reader: pa.RecordBatchReader, names: Sequence[str], size: int) -> Iterator[pa.Table]:
+    """Tables of `size` rows; DuckDB's batches end where its own row groups do."""
+    schema = pa.schema([(name, pa.string()) for name in names])
+    held: list[Any] = []
+    rows = 0
+    for batch in reader:
+        held.append(batch)
+        rows += batch.num_rows
+        while rows >= size:
+            table = pa.Table.from_batches(held)
+            yield table.slice(0, size).cast(schema).combine_chunks()
+            held = table.slice(size).to_batches()
+            rows -= size
+    if rows:
+        yield pa.Table.from_batches(held).cast(schema).combine_chunks()
+
+
+def _malformed(file: CsvFile, error: duckdb.Error) -> CatalogueError | None:
+    message = str(error)
+    line = re.search(r"CSV Error on Line: (\d+)", message)
+    if not isinstance(error, duckdb.InvalidInputException):
+        return None
+    fields = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message)
+    if fields:
+        what = f"the line has {fields[2]} fields and the header {fields[1]}"
+    elif "unterminated quote" in message:
+        what = "a quote is opened and not closed, or stands in the middle of a value"
+    elif "invalid state" in message:
+        what = "the file mixes kinds of line ends, or is no CSV file"
+    else:
+        what = " ".join(
+            re.split(r"\n(?=Possible|\s*Original)", message.replace("Invalid Input Error: ", ""))[0].split()
+        )[:200]
+    return CatalogueError(
+        what,
+        where=f"{file.path}:{line[1]}" if line else str(file.path),
+        advice=f"it was read with the delimiter {file.delimiter!r}; export it again with every value quoted",
+    )
+
+
+def _state(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+def _column(name: str) -> Column:
+    return Column(name=name, type="text", kind=Kind.TEXT)
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

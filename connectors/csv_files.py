@@ -1,0 +1,204 @@
+"""CSV files as they are found: which table each is, its encoding, its delimiter and its header.
+
+Only looks; the one thing it writes is a copy in UTF-8 of a file that is not. Never guesses a row away: what
+does not read as it should is an error that names the file and the line.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from collections import Counter
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from charset_normalizer import from_bytes
+
+from connectors.rows import decode, decode_cp1252
+from workspace.errors import CatalogueError
+
+SUFFIXES = (".csv", ".tsv")
+_SAMPLE_BYTES = 1 << 20
+_SAMPLE_RECORDS = 500
+_DELIMITERS = ",;\t|"
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+# What legacy systems write besides cp1252; without a list charset-normalizer tells near relatives apart by luck.
+_ENCODINGS = [
+    *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "koi8_r", "mac_roman"),
+    *("utf_16_le", "utf_16_be", "shift_jis", "euc_jp", "gb18030", "big5", "euc_kr"),
+]
+# A sample may hold one field only; the library's own limit is an eighth of that.
+csv.field_size_limit(max(csv.field_size_limit(), 2 * _SAMPLE_BYTES))
+_VALUE = re.compile(r"-?\d+([.,]\d+)?|\d{4}-\d\d-\d\d.*|\d\d?[./]\d\d?[./]\d{2,4}.*|\S+@\S+\.\S+")
+
+
+@dataclass(frozen=True)
+class CsvFile:
+    """One file. `encoding` is Python's name, or "mixed" for UTF-8 with lines of cp1252 among it.
+
+    `escape` is the character that stands before a quote inside quotes: `"` or a backslash.
+    """
+
+    path: Path
+    encoding: str
+    delimiter: str
+    escape: str
+    columns: tuple[str, ...]
+
+    @property
+    def table(self) -> str:
+        """The table's name: the file's without its suffix."""
+        return self.path.stem
+
+
+def find_files(path: Path) -> list[Path]:
+    """The CSV files of a folder by name, or the one file. Empty files and hidden ones are none.
+
+    CatalogueError where two would be the same table.
+    """
+    files = [path] if path.is_file() else sorted(f for f in path.iterdir() if f.suffix.lower() in SUFFIXES)
+    files = [f for f in files if f.is_file() and not f.name.startswith(".") and f.stat().st_size]
+    for stem, number in Counter(f.stem.casefold() for f in files).items():
+        if number > 1:
+            raise CatalogueError(
+                f"two files are the table {stem}", where=str(path), advice="rename one of them, or move it away"
+            )
+    return files
+
+
+def look(path: Path, encoding: str = "", delimiter: str = "") -> CsvFile:
+    """What a file is, by reading a sample and checking that all of it is UTF-8.
+
+    `encoding` and `delimiter` overrule. CatalogueError for a file without a header.
+    """
+    encoding = encoding or _encoding(path)
+    sample = _sample(path, encoding)
+    escape = "\\" if _backslashes(sample) else '"'
+    delimiter = delimiter or ("\t" if path.suffix.lower() == ".tsv" else _delimiter(sample, escape))
+    header = next(_records(sample, delimiter, escape), [])
+    return CsvFile(path, encoding, delimiter, escape, _columns(header, path))
+
+
+def write_utf8(file: CsvFile, copy: Path) -> None:
+    """A copy of the file in UTF-8, line by line."""
+    with open(copy, "w", encoding="utf-8", newline="") as out:
+        if file.encoding == "mixed":
+            with open(file.path, "rb") as source:
+                out.writelines(decode(line) for line in source)
+        elif file.encoding == "cp1252":
+            with open(file.path, "rb") as source:
+                out.writelines(decode_cp1252(line) for line in source)
+        else:
+            with open(file.path, encoding=file.encoding, errors="replace", newline="") as text:
+                while block := text.read(_SAMPLE_BYTES):
+                    out.write(block)
+
+
+def _encoding(path: Path) -> str:
+    with open(path, "rb") as file:
+        start = file.read(4)
+        for mark, name in _BOMS:
+            if start.startswith(mark):
+                return name
+        file.seek(0)
+        checker = codecs.getincrementaldecoder("utf-8")()
+        try:
+            while block := file.read(_SAMPLE_BYTES):
+                checker.decode(block)
+            checker.decode(b"", final=True)
+            return "utf-8"
+        except UnicodeDecodeError:
+            pass
+        file.seek(0)
+        head = file.read(4096)
+        file.seek(0)
+        if b"\0" in head:
+            return "utf-16-le" if head[1::2].count(0) > head[::2].count(0) else "utf-16-be"
+        foreign = list(islice((line for line in file if not line.isascii()), 2000))
+    if sum(map(_is_utf8, foreign)) * 2 > len(foreign):
+        return "mixed"
+    return _legacy_encoding(b"".join(foreign)[:_SAMPLE_BYTES])
+
+
+def _legacy_encoding(sample: bytes) -> str:
+    """The likeliest encoding of text that is not UTF-8; cp1252 unless another is clearly better."""
+    matches = from_bytes(sample, cp_isolation=_ENCODINGS)
+    best = matches.best()
+    western = next((match for match in matches if "cp1252" in {match.encoding, *match.could_be_from_charset}), None)
+    if best is None or (
+        western is not None and western.chaos <= best.chaos + 0.02 and western.coherence >= best.coherence
+    ):
+        return "cp1252"
+    return best.encoding
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _sample(path: Path, encoding: str) -> str:
+    with open(path, "rb") as file:
+        raw = file.read(_SAMPLE_BYTES)
+    if encoding == "mixed":
+        return decode(raw)
+    return codecs.getincrementaldecoder(encoding)("replace").decode(raw)
+
+
+def _backslashes(sample: str) -> bool:
+    """Whether quotes inside quotes are written `\\"` here and never doubled inside a value."""
+    return bool(re.search(r'[^\\"]\\"[^,;\t|\r\n]', sample)) and not re.search(r'[^,;\t|\r\n"]""[^,;\t|\r\n"]', sample)
+
+
+def _delimiter(sample: str, escape: str) -> str:
+    """The delimiter under which records have most fields and as many as the header.
+
+    A file of one column gets a delimiter that no text holds, so that a comma in it splits nothing.
+    """
+    best, most = "\x1f", 1
+    for delimiter in _DELIMITERS:
+        widths = [len(record) for record in _records(sample, delimiter, escape) if record]
+        if len(widths) > 1 and len(sample) == _SAMPLE_BYTES:
+            widths.pop()  # the sample's end cuts it
+        fitting = sum(width == widths[0] for width in widths) if widths else 0
+        if widths and fitting * 10 >= len(widths) * 9 and widths[0] > most:
+            best, most = delimiter, widths[0]
+    return best
+
+
+def _records(sample: str, delimiter: str, escape: str) -> islice[list[str]]:
+    if escape == "\\":
+        reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter, doublequote=False, escapechar="\\")
+    else:
+        reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)
+    return islice(reader, _SAMPLE_RECORDS)
+
+
+def _columns(header: list[str], path: Path) -> tuple[str, ...]:
+    names = [name.strip() for name in header]
+    valued = next((name for name in names if _VALUE.fullmatch(name)), None)
+    if valued is not None or not any(names):
+        raise CatalogueError(
+            "the file has no header" + (f": its first line holds {valued!r}" if valued else ""),
+            where=f"{path}:1",
+            advice="put the columns' names in its first line",
+        )
+    names = [name or f"column_{place}" for place, name in enumerate(names, 1)]
+    twice = next((name for name, n in Counter(map(str.casefold, names)).items() if n > 1), None)
+    if twice is not None:
+        raise CatalogueError(
+            f"two columns have the name {twice}", where=f"{path}:1", advice="give each a name of its own"
+        )
+    return tuple(names)
