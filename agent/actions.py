@@ -7,7 +7,7 @@ decides which edit is right, and nothing touches a database.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from connectors.protocols import Catalogue
@@ -102,7 +102,7 @@ class MapField:
     entity: str
     field: str
     origin: dict[str, Any]
-    draws_on: tuple[str, ...] = field(default=())
+    draws_on: tuple[str, ...] = ()
     name = "map_field"
 
     def refused(self, plan: Plan, world: World) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from agent.conversions import clean_text, quoted
-from agent.lexicon import column_meaning
+from agent.lexicon import column_meaning, words
 from agent.structure import Origin, Relation
 from connectors.protocols import Column, Kind, Table
 
@@ -28,6 +28,8 @@ class Composite:
 
 def composite_candidates(relation: Relation, table: Table, column: Column) -> list[Composite]:
     """What can be put together for a target column; empty where nothing can."""
+    if column.kind in (Kind.INTEGER, Kind.DECIMAL):
+        return _duration(relation, table, column)
     if column.kind is not Kind.TEXT:
         return []
     wanted = column_meaning(column.name, table.name)
@@ -44,10 +46,31 @@ def composite_candidates(relation: Relation, table: Table, column: Column) -> li
     return out
 
 
+def _duration(relation: Relation, table: Table, column: Column) -> list[Composite]:
+    """Minutes from a column of hours and one of minutes."""
+    if "minutes" not in words(column.name) or "duration" not in column_meaning(column.name, table.name).core:
+        return []
+    parts: dict[str, Origin] = {}
+    for origin in relation.columns:
+        for unit in ("hours", "minutes"):
+            if unit in words(origin.name) and "duration" in column_meaning(origin.name, relation.main).core:
+                parts[unit] = origin
+    if len(parts) != 2 or not all(p.profile.trait("integer") > 0.9 for p in parts.values()):
+        return []
+    hours, minutes = (f"coalesce(cast({quoted(parts[u].name)} as integer), 0)" for u in ("hours", "minutes"))
+    names = (parts["hours"].name, parts["minutes"].name)
+    return [
+        Composite(
+            f"joined:{'+'.join(names)}", " * 60 + ".join(names), names, {"sql": f"{hours} * 60 + {minutes}"}, 0.97,
+            {"why": "hours and minutes of one duration", "of": list(names)},
+        )
+    ]  # fmt: skip
+
+
 def _joined(origins: tuple[Origin, ...], separator: str, strength: float, why: str) -> Composite:
     parts = []
     for origin in origins:
-        cleaned = clean_text(origin.name, origin.profile, nullable=True)
+        cleaned = clean_text(origin.name, origin.profile)
         bare = cleaned == quoted(origin.name)
         parts.append(f"nullif(trim({cleaned}), '')" if bare or not cleaned.startswith("nullif(") else cleaned)
     names = tuple(o.name for o in origins)

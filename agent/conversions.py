@@ -6,6 +6,7 @@ mean the same. A conversion that needs to know what no value tells (a time zone)
 
 from __future__ import annotations
 
+import html
 import re
 from dataclasses import dataclass
 
@@ -56,24 +57,19 @@ def quoted(name: str) -> str:
 
 
 _RESERVED = frozenset(
-    "all and any as asc both case cast check collate column constraint create cross default desc distinct do else end "
-    "except false for foreign from full group having in inner into is join left like limit natural not null offset on "
-    "only or order outer primary references right select some table then to true union unique user using when where "
-    "window with type date time timestamp interval year month day".split()
+    ["all", "and", "any", "as", "asc", "both", "case", "cast", "check", "collate", "column", "constraint", "create", "cross", "default", "desc", "distinct", "do", "else", "end", "except", "false", "for", "foreign", "from", "full", "group", "having", "in", "inner", "into", "is", "join", "left", "like", "limit", "natural", "not", "null", "offset", "on", "only", "or", "order", "outer", "primary", "references", "right", "select", "some", "table", "then", "to", "true", "union", "unique", "user", "using", "when", "where", "window", "with", "type", "date", "time", "timestamp", "interval", "year", "month", "day"]
 )
 
 
-def clean_text(name: str, source: ColumnProfile, nullable: bool) -> str:
+def clean_text(name: str, source: ColumnProfile) -> str:
     """The text of a column with what the old system did to it undone: entities, mojibake, stray white space."""
     sql = quoted(name)
-    if source.trait("entity") > 0:
+    if "entities" in source.undo:
         sql = f"html_text({sql})"
-    if source.trait("mojibake") > 0:
+    if "mojibake" in source.undo:
         sql = f"mojibake({sql})"
-    if source.trailing or source.blanks:
-        sql = f"trim({sql})"
-    if source.blanks and nullable:
-        sql = f"nullif({sql}, '')"
+    if "spaces" in source.undo or source.trailing or source.blanks:
+        sql = f"nullif(trim({sql}), '')"  # nothing but white space is no value, for a required column too
     return sql
 
 
@@ -95,7 +91,7 @@ def _text(name: str, source: ColumnProfile, target: Column, table: Table, countr
         codes = sum(n for v, n in source.top if re.fullmatch(r"[A-Z]{3}", v)) / max(1, sum(n for _, n in source.top))
         return Conversion(codes, 0.6 * codes, column=name)
     fit, notes = _plain_fit(source, meaning, target)
-    sql = clean_text(name, source, target.nullable)
+    sql = clean_text(name, source)
     return Conversion(fit, 0.0, column=name if sql == quoted(name) else "", sql="" if sql == quoted(name) else sql, notes=notes)
 
 
@@ -117,7 +113,7 @@ def _plain_fit(source: ColumnProfile, meaning: Meaning, target: Column) -> tuple
     if target.length and source.longest > target.length:
         long = sum(n for v, n in source.top if len(v) > target.length) / max(1, sum(n for _, n in source.top))
         notes.append(f"up to {source.longest} characters, the target takes {target.length}")
-        fit *= 1 - min(0.9, long * 3)
+        fit *= 1 - min(0.9, 2 * max(0.0, long - 0.05))  # a few that are too long say nothing about the match
     return fit, tuple(notes)
 
 
@@ -126,7 +122,7 @@ def _website(name: str, source: ColumnProfile, target: Column, table: Table) -> 
     wants_scheme = any(target.name in c and "http" in c for c in table.checks)
     q = quoted(name)
     if not wants_scheme:
-        sql = clean_text(name, source, target.nullable)
+        sql = clean_text(name, source)
         return Conversion(share, share, column=name if sql == q else "", sql="" if sql == q else sql)
     lacking = "http://" if not source.trait("url") else "https://"
     bare = f"case when lower(trim({q})) in ('', 'http://', 'https://') then null when lower(trim({q})) like 'http%' then trim({q})"
@@ -135,17 +131,38 @@ def _website(name: str, source: ColumnProfile, target: Column, table: Table) -> 
 
 def _boolean(name: str, source: ColumnProfile, target: Column, table: Table, country: str) -> Conversion:
     total = sum(n for _, n in source.top)
+    inner = _or_default(quoted(name), source, target)
     good = sum(n for v, n in source.top if v.casefold() in _TRUTHS) / max(1, total)
     fit = good if good >= 0.9 else good * 0.3
-    return Conversion(fit, 0.2 * good, sql=f"boolean({quoted(name)})")
+    return Conversion(fit, 0.2 * good, sql=f"boolean({inner})")
 
 
-_TRUTHS = frozenset("0 1 true false t f yes no y n on off ja nein oui non si sí no".split())
+_TRUTHS = frozenset(["0", "1", "true", "false", "t", "f", "yes", "no", "y", "n", "on", "off", "ja", "nein", "oui", "non", "si", "sí", "no"])
+
+
+def _or_default(sql: str, source: ColumnProfile, target: Column) -> str:
+    """A column that may be NULL, for a target that takes none but has a constant of its own for it."""
+    constant = constant_default(target)
+    if target.nullable or constant is None:
+        return sql
+    inner = f"nullif(trim({sql}), '')" if source.blanks else sql
+    return f"coalesce({inner}, {constant})"
+
+
+def constant_default(target: Column) -> str | None:
+    """The target's own default as a SQL literal in text, or None where it is no constant."""
+    default = (target.default or "").strip()
+    if default.lower() in ("true", "false"):
+        return "'1'" if default.lower() == "true" else "'0'"
+    if re.fullmatch(r"-?\d+(\.\d+)?", default):
+        return f"'{default}'"
+    found = re.fullmatch(r"'((?:[^']|'')*)'(::[\w\s.\"]+)?", default)
+    return f"'{found[1]}'" if found else None
 
 
 def _date(name: str, source: ColumnProfile, target: Column, table: Table, country: str) -> Conversion:
     dated = max(source.trait("date"), source.trait("datetime")) + source.trait("zero_date")
-    if source.trait("serial") + source.trait("date") > 0.8 and source.trait("serial") > 0.3:
+    if source.trait("serial") + source.trait("date") > 0.8 and source.trait("serial") > 0.05:
         return Conversion(1.0, 0.3, sql=f"excel_date({quoted(name)})", notes=("numbers of days, as spreadsheets keep dates",))
     iso = all(re.match(r"^\d{4}-\d{2}-\d{2}", v) or v.startswith("0000") for v, _ in source.top[:100])
     if dated > 0.8 and not iso:
@@ -173,7 +190,7 @@ def _number(name: str, source: ColumnProfile, target: Column, table: Table, coun
         if whole > 0.9:
             return Conversion(whole, 0.15, column=name)
         grouped = source.trait("money")
-        return Conversion(0.8 * grouped, 0.1, sql=f"replace(trim({quoted(name)}), ',', '')", notes=("thousands set apart by commas",))
+        return Conversion(0.95 * grouped, 0.1, sql=f"replace(trim({quoted(name)}), ',', '')", notes=("thousands set apart by commas",))
     plain = source.trait("decimal")
     if plain > 0.995 and not any("," in v for v, _ in source.top):
         return Conversion(plain, 0.15, column=name)
@@ -183,15 +200,14 @@ def _number(name: str, source: ColumnProfile, target: Column, table: Table, coun
 
 def _enum(name: str, source: ColumnProfile, target: Column, table: Table, country: str) -> Conversion:
     """Fit and evidence from how many of the values find a label, by count and by label."""
-    if not source.picklist:
+    if not source.listlike:
         return Conversion(0.1, 0.0, column=name)
     total = sum(n for _, n in source.top)
-    hits = {v: label_for(v, target.labels) for v, _ in source.top}
+    hits = {v: label_for(html.unescape(v), target.labels) for v, _ in source.top}
     covered = sum(n for v, n in source.top if hits[v].sure) / max(1, total)
     labels = {h.label for h in hits.values() if h.sure}
     telling = min(1.0, len(labels - {"other"}) / 4) * (len(labels) / max(1, min(len(target.labels), 8)))
-    sql = clean_text(name, source, nullable=True)
-    plain = sql == quoted(name) or "html_text" not in sql
+    plain = "entities" not in source.undo
     return Conversion(
         0.3 + 0.7 * covered, covered * min(1.0, telling), column=name if plain else "", sql="" if plain else f"html_text({quoted(name)})",
         needs=("values",), notes=(f"{covered:.0%} of the values find one of {len(target.labels)} labels",),

@@ -106,7 +106,7 @@ class _Drafter:
         self._source, self._found, self._workspace, self._ladder = source, found, workspace, ladder
         self._experience, self._zone, self._watch = experience, zone, watch
         self._structure: Structure = find_structure(found, source.quote)
-        self._loop = Loop(workspace, Plan(entities={}), found.target)
+        self._loop = Loop(workspace, Plan(version=1, entities={}), found.target)
         self._to: dict[str, str] = {}  # source table -> target table
         self._open: dict[tuple[str, str], str] = {}
         self._waiting: dict[str, list[str]] = {}  # entity -> questions that hold it

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 from agent.conversions import convert
 from agent.lexicon import column_meaning, nearness, table_meaning, table_nearness
-from agent.match import readable
+from agent.match import readable, table_meanings
 from agent.structure import Relation, Role, Structure
 from agent.survey import Survey
-from connectors.protocols import Catalogue, Table
+from connectors.protocols import Kind, Table
 
 _COMMON = {"created_at", "modified_at", "created_by", "modified_by", "owner", "deleted", "id", "description", "name"}
 
@@ -42,7 +42,12 @@ def match_tables(found: Survey, structure: Structure) -> dict[str, tuple[TableCa
             strength = 0.62 * named + 0.38 * covered if looked else named * 0.8
             if named == 0 and covered < 0.5:
                 strength = min(strength, 0.15)
+            fits = _key_fits(found, name, target)
+            if not fits:
+                strength *= 0.5  # a table of codes that are their own keys: reference data, not records
             evidence: dict[str, object] = {"names": round(named, 2), "columns_that_fit": round(covered, 2), "of": looked}
+            if not fits:
+                evidence["key_fits"] = False
             scored.append(TableCandidate(target.name, round(strength, 3), evidence=evidence))
         scored.sort(key=lambda c: (-c.strength, c.table))
         shown = [c for c in scored[:6] if c.strength >= 0.2]
@@ -73,7 +78,7 @@ def match_links(
                 strength, why = 0.97, "joins the same two tables"
             elif len(theirs) == 1 and columns and len(own) <= 8:
                 fits = max((_fit(relation, target, c.name) for c in own if c.name in keyed), default=0.0)
-                strength, why = 0.55 + 0.42 * fits, "adds the linked table's columns to the same parent"
+                strength, why = 0.2 + 0.77 * fits, "adds the linked table's columns to the same parent"
             else:
                 continue
             evidence: dict[str, object] = {"why": why, "joins": sorted(theirs)}
@@ -88,12 +93,22 @@ def _fit(relation: Relation, target: Table, column: str) -> float:
     if wanted is None:
         return 0.0
     best = 0.0
+    meanings = table_meanings(target)
     for origin in relation.columns:
-        near = nearness(column_meaning(origin.name), column_meaning(column, target.name)).score
+        near = nearness(column_meaning(origin.name), meanings[column]).score
         conversion = convert(origin.name, origin.profile, wanted, target)
         linked = 0.3 if origin.through and (near or origin.profile.trait("email") > 0.8) else 0.0
         best = max(best, min(1.0, near * conversion.fit + linked))
     return best
+
+
+def _key_fits(found: Survey, name: str, target: Table) -> bool:
+    """False where the target's key is a short text that the source's keys don't fit in."""
+    column = target.column(target.primary_key[0]) if len(target.primary_key) == 1 else None
+    profile = found.tables[name]
+    if column is None or column.kind is not Kind.TEXT or len(profile.key) != 1:
+        return True
+    return column.length is None or profile.columns[profile.key[0]].longest <= column.length
 
 
 def _coverage(relation: Relation, target: Table) -> tuple[float, int]:
@@ -117,6 +132,10 @@ def _confident(candidate: TableCandidate, scored: list[TableCandidate]) -> Table
     rival = max((c.strength for c in scored if c.table != candidate.table), default=0.0)
     margin = candidate.strength - rival
     confidence = min(0.99, 0.5 + margin * 1.6) if candidate.strength >= 0.5 else 0.4 * candidate.strength
-    if candidate.strength < 0.62:
+    if not candidate.evidence.get("key_fits", True):
+        confidence = min(confidence, 0.3)
+    elif candidate.evidence.get("names") == 1.0 and margin > 0.2:
+        confidence = max(confidence, 0.95)  # called the same, and nothing else is
+    elif candidate.strength < 0.62:
         confidence = min(confidence, 0.9)
     return TableCandidate(candidate.table, candidate.strength, round(max(0.0, confidence), 3), candidate.evidence)

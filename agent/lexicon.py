@@ -16,9 +16,9 @@ from rapidfuzz import fuzz
 from agent.lexicon_words import COMPOUNDS, EXCLUSIVE, FAINT, MEANINGS, NEAR, NEAR_COLUMNS, NOISE, PREFERENCE, WORDS
 
 _VARIANTS: dict[str, str] = {}
-for _token, _words in WORDS.items():
+for _token, _written in WORDS.items():
     _VARIANTS[_token] = _token
-    for _word in _words.split():
+    for _word in _written.split():
         _VARIANTS.setdefault(_word, _token)
 # In a column's name `employees` counts heads; as a table it holds people.
 _COLUMN_WORDS = {"employees": "headcount", "mitarbeiter": "headcount"}
@@ -70,13 +70,18 @@ def plain(text: str) -> str:
     return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
 
 
-def words(name: str) -> list[str]:
-    """A schema name's words in lower case without accents: `PrimaryAddress_street1` -> primary address street 1."""
+@lru_cache(maxsize=50_000)
+def _split(name: str) -> tuple[str, ...]:
     name = re.sub(r"__c$|_c$", "", name.strip())
     name = re.sub(r"(?<=[a-zà-ÿ0-9])(?=[A-ZÀ-Þ])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name)
     name = re.sub(r"(?<=[A-Za-zÀ-ÿ])(?=\d)|(?<=\d)(?=[A-Za-zÀ-ÿ])", " ", name)
     name = re.sub(r"(?i)(?<![a-z])e[ _-]?mail(?=[^a-z]|$|s\b|address|addr)", "email", plain(name))
-    return [w for w in re.split(r"[^0-9a-z]+", name) if w]
+    return tuple(w for w in re.split(r"[^0-9a-z]+", name) if w)
+
+
+def words(name: str) -> list[str]:
+    """A schema name's words in lower case without accents: `PrimaryAddress_street1` -> primary address street 1."""
+    return list(_split(name))
 
 
 @lru_cache(maxsize=20_000)
@@ -197,6 +202,7 @@ def nearness(a: Meaning, b: Meaning) -> Nearness:
     return Nearness(max(0.0, score), ", ".join(notes))
 
 
+@lru_cache(maxsize=50_000)
 def table_nearness(a: str, b: str) -> float:
     """How near two tables' names lie, 0 to 1."""
     left, right = table_meaning(a).core, table_meaning(b).core

@@ -29,7 +29,8 @@ WORDS: dict[str, str] = {
     "region": "region state province county bundesland estado provincia departement provincie wojewodztwo stateprovince prov uf",
     "postal": "postal zip plz postcode zipcode postalcode postleitzahl cp cap cep postnummer kod postleitz",
     "country": "country land pays pais paese kraj nation cntry ctry countrycode",
-    "website": "website url web homepage site webseite sito internet www domain",
+    "website": "website url web homepage site webseite sito internet www",
+    "domain": "domain domaine dominio",
     "birth": "birth birthday birthdate dob geburtstag geburtsdatum naissance nacimiento nascimento nascita geboorte geboortedatum urodzenia bday born",
     "gender": "gender sex geschlecht sexe genero sesso geslacht plec",
     "salutation": "salutation anrede civilite tratamiento tratamento aanhef honorific",
@@ -97,9 +98,12 @@ WORDS: dict[str, str] = {
     "end": "end ende fin fim fine einde finish ends stop endtime finished",
     "due": "due faellig deadline vencimiento echeance faelligkeit scadenza vervaldatum",
     "close": "close closed closing abschluss cloture cierre fechamento chiusura abschlussdatum",
+    "joined": "joined signup beigetreten",
+    "hired": "hired eintritt einstellung embauche contratacion",
     "expected": "expected estimated erwartet forecast planned est geplant",
     "date": "date datum fecha data dt day",
     "time": "time zeit uhrzeit hora heure tijd czas timestamp ts datetime at on when",
+    "location": "location venue standort lieu lugar luogo miejsce",
     "duration": "duration dauer duree duracion minutes hours length laenge",
     "zone": "zone timezone tz zeitzone fuseau",
     "language": "language lang sprache langue idioma lingua taal jezyk locale",
@@ -239,6 +243,7 @@ COMPOUNDS: dict[str, str] = {
     "custid": "customer id",
     "annualrevenue": "annual revenue",
     "zeitzone": "zone",
+    "iso4217": "currency code",
 }
 
 # Meaning: sets of canonical tokens that name it. The longest set that a name holds wins.
@@ -259,6 +264,7 @@ MEANINGS: dict[str, tuple[str, ...]] = {
     "postal_code": ("postal code", "address postal code", "postal", "address postal"),
     "country": ("country code", "address country", "country", "country name", "address country code"),
     "birth_date": ("birth date", "birth"),
+    "joined_at": ("joined date", "joined time", "joined", "hired", "hired date"),
     "created_at": ("created date", "created time", "created", "created date time"),
     "modified_at": ("modified date", "modified time", "modified", "last modified", "last modified date", "modified date time"),
     "created_by": ("created by", "created by id", "created user", "created user id", "created by user id"),
@@ -285,10 +291,10 @@ MEANINGS: dict[str, tuple[str, ...]] = {
 }
 
 # Tokens that say little by themselves; they weigh less when two names are held side by side.
-FAINT = frozenset("date time number code id type by data info value address".split())
+FAINT = frozenset(["date", "time", "number", "code", "id", "type", "by", "data", "info", "value", "address"])
 
 # Words that are noise in a name.
-NOISE = frozenset("to with am sales is has the of a an for and der die das de la le el du des c tbl table fld field col vw custom cf x studio cstm crm sf".split())
+NOISE = frozenset(["to", "with", "am", "sales", "is", "has", "the", "of", "a", "an", "for", "and", "der", "die", "das", "de", "la", "le", "el", "du", "des", "c", "tbl", "table", "fld", "field", "col", "vw", "custom", "cf", "x", "studio", "cstm", "crm", "sf"])
 
 # Qualifiers that exclude one another: two names that carry different ones of a group mean different things.
 EXCLUSIVE: tuple[frozenset[str], ...] = (
@@ -348,6 +354,7 @@ NEAR_COLUMNS: dict[frozenset[str], float] = {
     frozenset({"due_at", "end_at"}): 0.5,
     frozenset({"due_at", "close_date"}): 0.4,
     frozenset({"start_at", "date"}): 0.6,
+    frozenset({"website", "domain"}): 0.6,
     frozenset({"street", "address"}): 0.8,
     frozenset({"customer", "organisation"}): 0.75,
     frozenset({"reports_to", "parent"}): 0.5,
@@ -355,5 +362,8 @@ NEAR_COLUMNS: dict[frozenset[str], float] = {
     frozenset({"deleted", "active"}): 0.2,
     frozenset({"salutation", "title"}): 0.5,
     frozenset({"login", "name"}): 0.4,
+    frozenset({"joined_at", "created_at"}): 0.7,
+    frozenset({"full_name", "last_name"}): 0.4,
+    frozenset({"full_name", "first_name"}): 0.35,
     frozenset({"rating", "priority"}): 0.4,
 }

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from agent.composites import composite_candidates
 from agent.conversions import Conversion, convert, quoted
-from agent.lexicon import Meaning, column_meaning, nearness, table_meaning
+from agent.lexicon import Meaning, column_meaning, nearness, table_meaning, words
 from agent.lexicon_words import MEANINGS, PREFERENCE, WORDS
 from agent.structure import Origin, Relation
 from connectors.protocols import Column, Kind, Table
@@ -69,6 +69,7 @@ def match_fields(
     `entities` maps source tables to the target tables their rows go to. `skip` are columns filled otherwise
     (the id, a constant)."""
     raw: dict[str, list[FieldCandidate]] = {}
+    weak: dict[str, list[FieldCandidate]] = {}
     wanted = [c for c in table.columns if not c.generated and c.name not in skip]
     country = _country_of(relation)
     meanings, wanted_meanings = relation_meanings(relation), table_meanings(table)
@@ -84,31 +85,71 @@ def match_fields(
                 FieldCandidate(c.answer, c.label, c.columns, c.plan, c.strength, evidence=c.evidence)
                 for c in composite_candidates(relation, table, column)
             ]
-        raw[column.name] = sorted((c for c in found if c.strength >= _FLOOR), key=lambda c: (-c.strength, c.answer))
-    settled = _weigh(raw, {c.name: c for c in wanted}, table)
+        found.sort(key=lambda c: (-c.strength, c.answer))
+        raw[column.name] = [c for c in found if c.strength >= _FLOOR]
+        weak[column.name] = [c for c in found if 0.05 <= c.strength < _FLOOR]
+    for column in wanted:  # a required column is asked about with whatever there is
+        if not raw[column.name] and not column.nullable and not column.has_default and not column.identity:
+            raw[column.name] = weak[column.name][:4]
+    settled = _weigh(raw, wanted_meanings)
     claimed = {c.columns[0] for found in settled.values() for c in found[:1] if c.confidence >= 0.6}
     out = []
     for column in wanted:
-        best = settled[column.name][0].confidence if settled[column.name] else 0.0
+        shown = settled[column.name][:_SHOWN]
+        best = shown[0].confidence if shown else 0.0
         pointing = any(f.columns == (column.name,) for f in table.foreign_keys)
-        hidden = _hidden_reference(relation, claimed) if pointing else _hidden(relation, meanings, table, column, claimed)
+        if pointing:
+            hidden = _hidden_reference(relation, claimed)
+        else:
+            found_hidden = _hidden(relation, meanings, table, column, claimed, readable(wanted_meanings[column.name]))
+            hidden = max(found_hidden.values(), default=0.0)
+            if len(shown) < 3 and hidden > 0.1:
+                shown += _unread(relation, table, column, country, found_hidden, {c.answer for c in shown})
         required = not column.nullable and not column.has_default and not column.identity
-        out.append(FieldMatch(column, tuple(settled[column.name][:_SHOWN]), required, round((1 - best) * (1 - hidden), 3)))
+        out.append(FieldMatch(column, tuple(shown), required, round((1 - best) * (1 - hidden), 3)))
     return tuple(out)
 
 
 def _hidden(
-    relation: Relation, meanings: Mapping[str, Meaning], table: Table, column: Column, claimed: set[str]
-) -> float:
-    """The chance that a column whose name nobody can read is the one that is wanted: more where its values
-    would be telling there."""
-    worst = 0.0
+    relation: Relation, meanings: Mapping[str, Meaning], table: Table, column: Column, claimed: set[str], wanted: bool
+) -> dict[str, float]:
+    """The chance that a column is wanted though its name, or the target's, says nothing (`wanted`: the target's
+    can be read), by column: more where its values would be telling, or where both are plain numbers or dates."""
+    out: dict[str, float] = {}
     for origin in relation.columns:
-        if origin.name in claimed or origin.through or not origin.profile.filled or readable(meanings[origin.name]):
+        profile = origin.profile
+        if origin.name in claimed or ">" in origin.through or not profile.filled or profile.distinct <= 1:
             continue
-        conversion = convert(origin.name, origin.profile, column, table)
-        worst = max(worst, 0.06 * conversion.fit + 0.4 * conversion.evidence * conversion.fit)
-    return worst
+        conversion = convert(origin.name, profile, column, table)
+        if not readable(meanings[origin.name]):
+            out[origin.name] = 0.06 * conversion.fit + 0.4 * conversion.evidence * conversion.fit
+        if not wanted and conversion.fit > 0.7 and not meanings[origin.name].core & _KEPT:
+            out[origin.name] = 0.2
+        elif column.kind in _PLAIN and conversion.fit > 0.9 and profile.distinct > 5 and not meanings[origin.name].core & _KEPT:
+            out[origin.name] = max(out.get(origin.name, 0.0), 0.15)
+    return out
+
+
+def _unread(
+    relation: Relation, table: Table, column: Column, country: str, hidden: Mapping[str, float], known: set[str]
+) -> list[FieldCandidate]:
+    """Columns that may be wanted though no name says so: for a person to see, never to be taken by a rule."""
+    out = []
+    for name in sorted(hidden, key=lambda n: (-hidden[n], n))[:4]:
+        origin = relation.origin(name)
+        if origin is None or f"column:{name}" in known or hidden[name] <= 0.1:
+            continue
+        conversion = convert(name, origin.profile, column, table, country)
+        plan: dict[str, object] = {"sql": conversion.sql} if conversion.sql else {"from": conversion.column}
+        evidence: dict[str, object] = {"names_say": "nothing", "values_fit": round(conversion.fit, 2)}
+        out.append(
+            FieldCandidate(f"column:{name}", name, (name,), plan, hidden[name], round(hidden[name], 3), evidence, conversion.needs)
+        )
+    return out
+
+
+_PLAIN = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.DATE)
+_KEPT = frozenset({"created_at", "modified_at", "created_by", "modified_by", "deleted", "deleted_at", "owner", "id"})
 
 
 def _hidden_reference(relation: Relation, claimed: set[str]) -> float:
@@ -143,10 +184,14 @@ def table_meanings(table: Table) -> dict[str, Meaning]:
     return out
 
 
+_TEXTS = (frozenset({"description"}), frozenset({"body"}), frozenset({"note"}))
+
+
 def in_company(out: dict[str, Meaning], table: str) -> dict[str, Meaning]:
     """Meanings of a table's columns that hang on the columns beside them: beside a first name, `name` is the
     last name; in a table of companies that has no name, `company` is it; where people are, a title is a job's;
-    where one column only can be a record's heading, it is its name."""
+    where one column only can be a record's heading or its long text, it is that; without an address, a state is
+    a status."""
     out = dict(out)
     cores = [m.core for m in out.values()]
     person = frozenset({"first_name"}) in cores or frozenset({"last_name"}) in cores or frozenset({"full_name"}) in cores
@@ -164,6 +209,18 @@ def in_company(out: dict[str, Meaning], table: str) -> dict[str, Meaning]:
         named = [n for n, m in out.items() if m.core == {said} and not m.faint and not m.qualifiers]
         if holds and len(named) == 1:
             out[named[0]] = replace(out[named[0]], core=frozenset({meant}))
+    address = {"city", "postal_code", "street"}
+    placed = any(core & address for core in cores)
+    for name, meaning in out.items():
+        if meaning.core == {"region"} and not placed and "state" in words(name):
+            out[name] = replace(meaning, core=frozenset({"status"}))  # a state of things, not of a country
+    if "email" in table_meaning(table).core:
+        for name, meaning in out.items():
+            if meaning.core == {"address"}:
+                out[name] = replace(meaning, core=frozenset({"email"}))
+    texts = [n for n, m in out.items() if m.core in _TEXTS and not m.qualifiers]
+    if len(texts) == 1:
+        out[texts[0]] = replace(out[texts[0]], core=frozenset({"description"}))
     headings = [n for n, m in out.items() if m.core <= {"name", "title", "subject"} and not m.qualifiers]
     if len(headings) == 1 and not person:
         out[headings[0]] = replace(out[headings[0]], core=frozenset({"name"}))
@@ -228,12 +285,14 @@ def _references(
             selected.setdefault(reference.table, []).append((reference.column, reference.selector))
             strength = _polymorphic_strength(wanted, reference.table, table)
             evidence["kind_told_by"] = f"{reference.selector} = {reference.selected}"
-            answer, plan = f"selected:{reference.column}:{reference.selected}", {"sql": test, "ref": reference.table, "missing": "null"}
+            answer = f"selected:{reference.column}:{reference.selected}"
+            plan: dict[str, object] = {"sql": test, "ref": reference.table, "missing": "null"}
             columns: tuple[str, ...] = (reference.column, reference.selector)
             label = f"{reference.column} where {reference.selector} is {reference.selected}"
         else:
             strength = _reference_strength(near.score, near.conflict, meaning, wanted)
-            answer, plan = f"column:{reference.column}", {"from": reference.column, "ref": reference.table, "missing": "null"}
+            answer = f"column:{reference.column}"
+            plan = {"from": reference.column, "ref": reference.table, "missing": "null"}
             columns, label = (reference.column,), reference.column
         if not column.nullable:
             plan.pop("missing")
@@ -278,7 +337,9 @@ def _rank(meaning: Meaning) -> int:
     return PREFERENCE.index(meaning.place)
 
 
-def _weigh(raw: dict[str, list[FieldCandidate]], columns: dict[str, Column], table: Table) -> dict[str, list[FieldCandidate]]:
+def _weigh(
+    raw: dict[str, list[FieldCandidate]], meanings: Mapping[str, Meaning]
+) -> dict[str, list[FieldCandidate]]:
     """Confidence from the rivals on both sides.
 
     A rival that is better placed at another target column, or differs by a place (home, work) that the target
@@ -290,12 +351,12 @@ def _weigh(raw: dict[str, list[FieldCandidate]], columns: dict[str, Column], tab
                 best_for[candidate.answer] = (candidate.strength, target)
     out: dict[str, list[FieldCandidate]] = {}
     for target, candidates in raw.items():
-        wanted = column_meaning(target, table.name)
+        wanted = meanings[target]
         ordered = sorted(candidates, key=lambda c: (-c.strength - _order_bonus(c, wanted), c.answer))
         weighed = []
         for index, candidate in enumerate(ordered):
             rivals = [
-                r.strength * (0.25 if _better_elsewhere(r, target, best_for) else 0.6 if _yields(r, candidate, wanted) else 1.0)
+                r.strength * (0.25 if _better_elsewhere(r, target, best_for) or _lesser(r, candidate) else 0.6 if _yields(r, candidate, wanted) else 1.0)
                 for r in ordered
                 if r is not candidate
             ]
@@ -303,8 +364,8 @@ def _weigh(raw: dict[str, list[FieldCandidate]], columns: dict[str, Column], tab
             taken = best_for[candidate.answer]
             confidence = candidate.strength
             ratio = rival / candidate.strength
-            if ratio > 0.6:
-                confidence *= max(0.2, 1 - 1.25 * (ratio - 0.6))
+            if ratio > 0.65:
+                confidence *= max(0.2, 1 - 1.7 * (ratio - 0.65))
             if taken[1] != target and taken[0] > candidate.strength + 0.02:
                 confidence *= 0.6
             weighed.append(replace(candidate, confidence=round(max(0.0, min(0.99, confidence)) * (1.0 if index == 0 else 0.8), 3)))
@@ -312,13 +373,27 @@ def _weigh(raw: dict[str, list[FieldCandidate]], columns: dict[str, Column], tab
     return out
 
 
+def _lesser(rival: FieldCandidate, candidate: FieldCandidate) -> bool:
+    """True for a part of what the candidate puts together, and for a copy made for searching (`email_caps`)."""
+    if len(candidate.columns) > 1 and set(rival.columns) < set(candidate.columns):
+        return True
+    if len(rival.columns) != 1 or len(candidate.columns) != 1:
+        return False
+    return bool(_COPIES & (set(words(rival.columns[0])) - set(words(candidate.columns[0]))))
+
+
+_COPIES = frozenset(["caps", "upper", "lower", "uc", "lc", "normalized", "normalised", "sort", "search", "soundex", "phonetic", "clean", "hash", "ascii"])
+
+
 def _better_elsewhere(rival: FieldCandidate, target: str, best_for: dict[str, tuple[float, str]]) -> bool:
     strength, where = best_for[rival.answer]
-    return where != target and strength > rival.strength + 0.1
+    return where != target and strength > rival.strength + 0.03
 
 
 def _order_bonus(candidate: FieldCandidate, wanted: Meaning) -> float:
     """Between equals, the place that is usually meant comes first."""
+    if candidate.answer.startswith("joined:"):
+        return 0.2
     if wanted.place or len(candidate.columns) != 1:
         return 0.0
     return 0.12 - 0.02 * _rank(column_meaning(candidate.columns[0]))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from connectors.protocols import Column, Kind
@@ -34,7 +34,7 @@ _TAGS = re.compile(r"<(br|p|div|span|b|i|a|ul|li|table)\b[^>]*>", re.IGNORECASE)
 _ZERO_DATE = re.compile(r"^0000-00-00")
 _SERIAL = re.compile(r"^\d{5}(\.\d+)?$")
 _CARET = re.compile(r"^\^.*\^$| \|##\| |\x01")
-_BOOLEANS = frozenset("0 1 true false t f yes no y n on off ja nein oui non si sí sim tak nie".split())
+_BOOLEANS = frozenset(["0", "1", "true", "false", "t", "f", "yes", "no", "y", "n", "on", "off", "ja", "nein", "oui", "non", "si", "sí", "sim", "tak", "nie"])
 
 TRAITS: dict[str, Callable[[str], bool]] = {
     "email": lambda v: bool(_EMAIL.match(v)),
@@ -85,6 +85,7 @@ class ColumnProfile:
     traits: dict[str, float] = field(default_factory=dict)
     samples: tuple[str, ...] = ()
     trailing: bool = False  # some values carry white space at an end
+    undo: frozenset[str] = frozenset()  # entities, mojibake, spaces: what the old system did to its text
 
     @property
     def empty_share(self) -> float:
@@ -104,6 +105,17 @@ class ColumnProfile:
     def picklist(self) -> bool:
         """True where few values repeat often, as a list that people choose from does."""
         return 0 < self.distinct <= PICKLIST_MAX and self.filled >= 3 * self.distinct and self.longest <= 80
+
+    @property
+    def wordy(self) -> bool:
+        """True for text that people write, not codes, keys, addresses or dates."""
+        coded = max(self.trait(t) for t in ("email", "uuid", "date", "datetime", "phone"))
+        return self.column.kind is Kind.TEXT and self.trait("letters") > 0.3 and coded < 0.5
+
+    @property
+    def listlike(self) -> bool:
+        """As `picklist`, and also for few rows: what may be held against a target's labels, never logged."""
+        return self.picklist or (0 < self.distinct <= 30 and self.filled >= 1.5 * self.distinct and self.longest <= 80)
 
     @property
     def unique(self) -> bool:
@@ -179,6 +191,26 @@ class TableProfile:
         }
 
 
+def with_habits(tables: dict[str, TableProfile]) -> dict[str, TableProfile]:
+    """The profiles, with what the old system does to all of its text noted at each free text column.
+
+    A system that escapes what comes through its forms does so everywhere, one that took in text in a wrong
+    encoding may have done it anywhere; stray spaces go with a table's imports. One column that shows it is
+    enough: undoing leaves other text as it is.
+    """
+    escapes = any(c.trait("entity") > 0 for t in tables.values() for c in t.columns.values())
+    broken = any(c.trait("mojibake") > 0 for t in tables.values() for c in t.columns.values())
+    out = {}
+    for name, table in tables.items():
+        padded = any(c.trailing for c in table.columns.values())
+        habits = frozenset(
+            word for word, there in (("entities", escapes), ("mojibake", broken), ("spaces", padded)) if there
+        )
+        columns = {n: replace(c, undo=habits) if c.wordy else c for n, c in table.columns.items()}
+        out[name] = replace(table, columns=columns)
+    return out
+
+
 def shape(value: str) -> str:
     """The value's shape: digits 9, lower case a, upper case A, other letters a; runs over 3 shortened: `99/99/9999`."""
     out = []
@@ -210,6 +242,10 @@ def profile_values(
             trailing = trailing or text != value
     looked_at = list(counted)[:400]
     traits = {n: sum(map(test, looked_at)) / len(looked_at) for n, test in TRAITS.items()} if looked_at else {}
+    for name, mark in (("entity", "&"), ("mojibake", "")):  # rare, so all values are looked at
+        marked = sum(1 for v in counted if mark in v and TRAITS[name](v)) if looked_at else 0
+        if marked:
+            traits[name] = marked / len(counted)
     shapes = Counter(shape(v) for v in looked_at)
     lengths = [len(v) for v in counted] or [0]
     return ColumnProfile(

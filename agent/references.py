@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from os.path import commonprefix
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -31,19 +31,25 @@ def find_references(
             found.append(Reference(foreign.columns[0], foreign.referred_table, foreign.referred_columns[0], 1.0, "declared"))
     declared = {r.column for r in found}
     lookups = _Lookups(source, tables)
+    selectors = _selectors(tables[table.name], tables)
     for name, profile in tables[table.name].columns.items():
         if name in declared or not _may_point(table.name, profile, tables[table.name]):
             continue
-        values = [v for v, _ in profile.top[:PROBE]]
-        best = _best(lookups, table.name, profile, values, tables)
+        many = _polymorphic(lookups, profile, selectors, tables, samples[table.name])
+        if len(many) > 1:
+            found += many
+            continue
+        best = _best(lookups, table.name, profile, _probe(samples[table.name], name), tables)
         if best is not None:
             found.append(best)
-            if best.share >= 0.9:
-                continue
-        many = _polymorphic(lookups, table.name, profile, tables, samples[table.name])
-        if many:
-            found = [r for r in found if r.column != name] + many
     return tuple(found)
+
+
+def _probe(sample: pa.Table, column: str) -> list[str]:
+    """Distinct values to look up, from all over the sample; the commonest alone would tell of one kind only."""
+    values = sorted({str(v).strip() for v in sample.column(column).to_pylist() if v is not None and str(v).strip()})
+    step = max(1, len(values) // PROBE)
+    return values[::step][:PROBE]
 
 
 class _Lookups:
@@ -121,8 +127,14 @@ def _best(
 def _same_stem(a: str, b: str, tables: dict[str, TableProfile]) -> bool:
     """True where two tables are named after the same thing (`contactdetails`, `contactaddress`), beyond the
     prefix that all tables share."""
-    shared = len(commonprefix(list(tables))) if len(tables) > 2 else 0
-    return len(commonprefix([a[shared:].lower(), b[shared:].lower()])) >= 5
+    names = [n.casefold() for n in tables]
+    shared = _prefix(min(names), max(names)) if len(names) > 2 else 0
+    return _prefix(a.casefold()[shared:], b.casefold()[shared:]) >= 5
+
+
+def _prefix(a: str, b: str) -> int:
+    """How many letters two names begin with in common."""
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 _ANY_KEY = ("id", "uuid", "guid", "oid", "key", "nr", "no")
@@ -138,40 +150,49 @@ def _named(column: str, table: str, key: tuple[str, ...]) -> float:
     return max(near, table_nearness(" ".join(sorted(meaning.core)), table))
 
 
+def _selectors(table: TableProfile, tables: dict[str, TableProfile]) -> dict[str, dict[str, str]]:
+    """The columns whose values name tables (`parent_type`), each value with the table that it names."""
+    out: dict[str, dict[str, str]] = {}
+    for selector in table.columns.values():
+        if not 1 < selector.distinct <= 40 or selector.trait("letters") < 0.9 or selector.longest > 60:
+            continue
+        meant = {}
+        for value, _ in selector.top:
+            best = max(tables, key=lambda name: (_same(value, name), -len(name)))
+            if _same(value, best) >= 0.6:
+                meant[value] = best
+        if len(meant) > 1 and len(meant) >= len(selector.top) / 2:
+            out[selector.column.name] = meant
+    return out
+
+
 def _polymorphic(
-    lookups: _Lookups, table: str, profile: ColumnProfile, tables: dict[str, TableProfile], sample: pa.Table
-) -> list[Reference]:
-    """One reference a table that the selector's values name, where the ids are keys there."""
-    if profile.trait("uuid") < 0.5 and "id" not in column_meaning(profile.column.name).faint:
+    lookups: _Lookups, profile: ColumnProfile, selectors: dict[str, dict[str, str]], tables: dict[str, TableProfile],
+    sample: pa.Table,
+) -> list[Reference]:  # fmt: skip
+    """One reference a table that a selector's values name, where the ids are keys there."""
+    name = profile.column.name
+    if profile.trait("uuid") < 0.5 and "id" not in column_meaning(name).faint:
         return []
     best: list[Reference] = []
-    for selector in tables[table].columns.values():
-        if not 1 < selector.distinct <= 60 or selector.trait("letters") < 0.9 or selector.column.name == profile.column.name:
-            continue
-        values = [v for v, _ in selector.top]
-        meant = {v: max(tables, key=lambda n: (_same(v, n), -len(n))) for v in values}
-        if sum(_same(v, t) >= 0.6 for v, t in meant.items()) < max(1, len(values) / 2):
+    for selector, meant in selectors.items():
+        if selector == name:
             continue
         ids: dict[str, set[str]] = defaultdict(set)
-        columns = (sample.column(selector.column.name), sample.column(profile.column.name))
-        for kind, value in zip(columns[0].to_pylist(), columns[1].to_pylist(), strict=True):
+        for kind, value in zip(sample.column(selector).to_pylist(), sample.column(name).to_pylist(), strict=True):
             if kind and value and len(ids[str(kind).strip()]) < PROBE:
                 ids[str(kind).strip()].add(str(value))
         found = []
-        for kind, table_name in meant.items():
-            share = lookups.share(sorted(ids.get(kind, ())), table_name) if _same(kind, table_name) >= 0.6 else 0.0
+        for kind, table in meant.items():
+            share = lookups.share(sorted(ids.get(kind, ())), table)
             if share >= ENOUGH:
-                found.append(
-                    Reference(
-                        profile.column.name, table_name, tables[table_name].key[0], share, "inclusion",
-                        selector.column.name, kind,
-                    )
-                )  # fmt: skip
+                found.append(Reference(name, table, tables[table].key[0], share, "inclusion", selector, kind))
         if len(found) > len(best):
             best = found
     return best
 
 
+@lru_cache(maxsize=100_000)
 def _same(value: str, table: str) -> float:
     """How surely a selector's value (`Accounts`, `lead`) names the table."""
     left, right = words(value), words(table.split(".")[-1])

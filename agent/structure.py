@@ -25,6 +25,7 @@ class Role(Enum):
     ENTITY = "entity"
     SIDE = "side"  # more columns of another table's rows
     LINK = "link"  # says which rows of two tables belong together
+    ADDRESSES = "addresses"  # addresses of other tables' rows, reached through a link
     EMPTY = "empty"
 
 
@@ -91,6 +92,10 @@ def find_structure(found: Survey, quote: Callable[[str], str]) -> Structure:
             roles[name] = Role.LINK
         else:
             roles[name] = Role.ENTITY
+    pointed = {r.table for n, t in found.tables.items() if roles[n] is Role.LINK for r in t.references if not r.selector}
+    for name in pointed:
+        if roles[name] is Role.ENTITY and _holds_contact_points(found.tables[name]):
+            roles[name] = Role.ADDRESSES
     for side, main in list(side_of.items()):  # a side of a side adds to the same main table
         while main in side_of and side_of[main] != side:
             main = side_of[main]

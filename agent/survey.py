@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from agent.profile import ColumnProfile, TableProfile, profile_values
+from agent.profile import ColumnProfile, TableProfile, profile_values, with_habits
 from agent.references import find_references
 from connectors.protocols import Catalogue, Column, Kind, Source, Table
 from workspace.errors import CatalogueError
@@ -57,6 +57,7 @@ def survey(
         tables[name], samples[name] = profile_table(source, table)
     if not any(t.rows for t in tables.values()):
         raise CatalogueError("every table of the source is empty", where=source.dsn, advice="is this the right database?")
+    tables = with_habits(tables)
     for name in tables:
         found = find_references(source, catalogue.tables[name], tables, samples)
         tables[name] = replace(tables[name], references=found)
@@ -106,8 +107,8 @@ def _counts(source: Source, table: Table) -> dict[str, _Counts]:
             parts.append(f"COUNT({q}), {blank}, COUNT(DISTINCT {q}), {low}, {high}")
         row = source.query(f"SELECT {', '.join(parts)} FROM {_relation(source, table.name)}")[0]
         for index, column in enumerate(group):
-            filled, blanks, distinct, low, high = row[5 * index : 5 * index + 5]
-            out[column.name] = _Counts(_int(filled), _int(blanks), _int(distinct), _text(low), _text(high))
+            filled, blanks, distinct, least, most = row[5 * index : 5 * index + 5]
+            out[column.name] = _Counts(_int(filled), _int(blanks), _int(distinct), _text(least), _text(most))
     return out
 
 
@@ -168,7 +169,7 @@ def _read(source: Source, sql: str, table: Table) -> pa.Table:
     return pa.table({c.name: pa.array([], pa.string()) for c in table.columns})
 
 
-class _nothing:  # noqa: N801
+class _nothing:
     def __enter__(self) -> None:
         return None
 
@@ -194,9 +195,11 @@ def _key(source: Source, table: Table, columns: dict[str, ColumnProfile], rows: 
             return tuple(unique.columns), "declared"
     likely = sorted(columns.values(), key=lambda c: ("id" not in c.column.name.lower(), list(columns).index(c.column.name)))
     for profile in likely:
-        if profile.column.kind in (Kind.TEXT, Kind.INTEGER, Kind.UUID) and profile.distinct == profile.filled == profile.rows > 1:
-            if not profile.capped or _unique_at_source(source, table.name, profile.column.name, rows):
-                return (profile.column.name,), "unique"
+        keyed = profile.column.kind in (Kind.TEXT, Kind.INTEGER, Kind.UUID)
+        if not keyed or not profile.distinct == profile.filled == profile.rows > 1:
+            continue
+        if not profile.capped or _unique_at_source(source, table.name, profile.column.name, rows):
+            return (profile.column.name,), "unique"
     return (), ""
 
 

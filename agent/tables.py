@@ -42,7 +42,7 @@ def table_matter(name: str, candidates: tuple[TableCandidate, ...], profile: Tab
     )  # fmt: skip
     return Matter(
         "entity", name, f"Which table of the target do the {profile.rows:,} rows of {name} go to?", options,
-        none_weight=None if candidates or not readable(table_meaning(name)) else 0.97, signature=column_pattern(candidates[0].table) if candidates else "",
+        none_weight=0.5 if not readable(table_meaning(name)) else None if candidates else 0.97, signature=column_pattern(candidates[0].table) if candidates else "",
         evidence={"rows": profile.rows, "columns": list(profile.columns)[:40]}, holds=(name,),
     )  # fmt: skip
 

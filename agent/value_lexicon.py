@@ -105,8 +105,8 @@ for _index, _line in enumerate(line for line in _GROUPS.splitlines() if line):
         _MEANINGS.setdefault(_value, set()).add(_index)
 
 # Words that turn a value's meaning: a value that holds one is never placed by the words around it.
-_TURNING = frozenset("not no non ex former potential lost un never kein nicht ohne without pre dead old inactive".split())
-_EMPTY = frozenset("and the of und de la le und & in for".split())
+_TURNING = frozenset(["not", "no", "non", "ex", "former", "potential", "lost", "un", "never", "kein", "nicht", "ohne", "without", "pre", "dead", "old", "inactive"])
+_EMPTY = frozenset(["and", "the", "of", "und", "de", "la", "le", "und", "&", "in", "for"])
 
 
 @dataclass(frozen=True)

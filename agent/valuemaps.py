@@ -47,7 +47,8 @@ def decide_values(
     values: dict[str, str | None] = {}
     unsure: dict[str, tuple[int, Hit]] = {}
     rungs: dict[str, str] = {}
-    counts = {html.unescape(v): n for v, n in profile.top}
+    escaped = "entities" in profile.undo  # the expression undoes them before the map looks
+    counts = {html.unescape(v) if escaped else v: n for v, n in profile.top}
     answered = _answered(ladder, f"values:{subject}", labels)
     learnt = _learnt(experience, column, labels)
     price = Price()
