@@ -48,12 +48,16 @@ _EXTENDED = re.compile(
 )
 _TWO = re.compile(r"[0-9][ )]*(?:[,;|&\n]|or|oder|ou|and|und|et)[ (]*\+?[ (]*[0-9]", re.IGNORECASE)
 _TRUNK_ZERO = re.compile(r"[(\[] ?0 ?[)\]]")
-_RUN_UP, _RUN_DOWN = "1234567890" * 3, "9876543210" * 3
+_RUNS = ("1234567890" * 3, "9876543210" * 3, *(digit * 20 for digit in "0123456789"))
+_ODD_ENDS = " ".join(_RUNS)
 
 
 @lru_cache(maxsize=4096)
 def _region(name: str | None) -> tuple[str | None, Reason | None]:
     """The region that a plan's country names; None and None for no country."""
+    given = trimmed(name).upper()
+    if given in phonenumbers.SUPPORTED_REGIONS:
+        return given, None  # XK among them, which has numbers but no ISO code
     code, reason = iso_country(name)
     if reason is not None:
         return None, _UNKNOWN_COUNTRY
@@ -76,7 +80,7 @@ def _refused(text: str) -> Reason:
 def _is_placeholder(digits: str) -> bool:
     """True for one digit repeated and for a run such as 123456, 0123456789 or 2345678901."""
     run = digits.lstrip("0")
-    return run in _RUN_UP or run in _RUN_DOWN or digits.count(digits[0]) == len(digits)
+    return run in _ODD_ENDS
 
 
 def _by_library(number: str, region: str | None) -> Outcome:
@@ -157,10 +161,9 @@ def phone(value: str | None, country: str | None = None) -> Outcome:
     if _is_placeholder(digits.lstrip("+")):
         return None, _PLACEHOLDER
     found, reason = _e164(text, digits, country)
-    if isinstance(found, str) and found.endswith(found[-1] * 6):
-        national = str(phonenumbers.parse(found).national_number)
-        if national.count(national[0]) == len(national):
-            return None, _PLACEHOLDER
+    odd = isinstance(found, str) and found[-6:] in _ODD_ENDS
+    if odd and _is_placeholder(str(phonenumbers.parse(str(found)).national_number)):
+        return None, _PLACEHOLDER
     return found, reason
 
 

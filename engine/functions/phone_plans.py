@@ -116,6 +116,12 @@ def _is_valid(calling_code: str, nsn: str) -> bool:
     return False
 
 
+def _begins(digits: str, prefix: re.Pattern[str] | None) -> bool:
+    """True where a prefix stands at the beginning; patterns that may match nothing (Argentina's) say so."""
+    match = prefix.match(digits) if prefix is not None else None
+    return match is not None and (match.end() > 0 or match.lastindex is not None)
+
+
 _CODES = frozenset(str(code) for code in COUNTRY_CODE_TO_REGION_CODE)
 
 
@@ -125,23 +131,25 @@ def plain_international(digits: str) -> str | None:
         code = digits[:length]
         if code in _CODES:
             nsn = digits[length:]
-            trunk = _trunk_of_code(code)
-            if (trunk is None or not trunk.match(nsn)) and _is_valid(code, nsn):
-                return "+" + digits
-            return None
+            plain = not _begins(nsn, _trunk_of_code(code)) and _is_valid(code, nsn)
+            return "+" + digits if plain else None
     return None
 
 
 def plain_national(digits: str, region: str) -> str | None:
     """E.164 of the digits dialled within a region, or None where phonenumbers has to be asked."""
     prefixes = _prefixes(region)
-    if prefixes is None or prefixes.international.match(digits) or digits.startswith(prefixes.calling_code):
+    if prefixes is None or prefixes.international.match(digits):
+        return None
+    if digits.startswith(prefixes.calling_code) and prefixes.trunk != prefixes.calling_code:
         return None
     nsn = digits
-    if prefixes.any is not None and prefixes.any.match(digits):
+    if _begins(digits, prefixes.any):
         if not prefixes.trunk:
             return None
         nsn = digits[len(prefixes.trunk) :]
         if len(nsn) not in prefixes.lengths_after_trunk or not prefixes.after_trunk.fullmatch(nsn):
             return None
+        if _begins(nsn, prefixes.any):
+            return None  # in North America the first 1 may be the calling code, and the second the prefix
     return f"+{prefixes.calling_code}{nsn}" if _is_valid(prefixes.calling_code, nsn) else None
