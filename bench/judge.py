@@ -48,13 +48,22 @@ class Judge:
         self.names = {entity: names.get(entity, entity) for entity in entities}
         self.keys: dict[str, list[str]] = json.loads((dumps / "keys.json").read_text(encoding="utf-8"))
         self.has_crosswalk = (dumps / f"{CROSSWALK}.csv").exists()
+        self._read: set[str] = set()
+
+    def _dump(self, name: str) -> str:
+        """A dump as a table of its own, read once."""
+        table = _name(f"dump {name}")
+        if name not in self._read:
+            self.duck.execute(f"CREATE TEMP TABLE {table} AS SELECT * FROM {self._csv(name)}")
+            self._read.add(name)
+        return table
 
     def _csv(self, name: str) -> str:
         path = _literal(str(self.dumps / f"{name}.csv"))
         return (
-            f"read_csv({path}, all_varchar=true, header=true, delim=',', quote='\"', escape='\"', nullstr='\\N', "
-            "allow_quoted_nulls=false, parallel=false, auto_detect=false, columns={})"
-        ).replace("columns={}", f"columns={self._columns(name)}")
+            f"read_csv({path}, header=true, delim=',', quote='\"', escape='\"', nullstr='\\N', "
+            f"allow_quoted_nulls=false, parallel=false, auto_detect=false, columns={self._columns(name)})"
+        )
 
     def _columns(self, name: str) -> str:
         with (self.dumps / f"{name}.csv").open(encoding="utf-8") as file:
@@ -69,7 +78,7 @@ class Judge:
         facts = self.entities[entity]
         if self.has_crosswalk:
             where = f"entity = {_literal(self.names[entity])} AND target = {_literal(facts['to'])}"
-            return f"(SELECT old_id AS key, new_id AS id FROM {self._csv(CROSSWALK)} WHERE {where})"
+            return f"(SELECT old_id AS key, new_id AS id FROM {self._dump(CROSSWALK)} WHERE {where})"
         if facts["id"] == "none":
             key = " || chr(31) || ".join(_name(column) for column in self.keys[facts["to"]])
             return f"(SELECT _key AS key, {key} AS id FROM {self._parquet(entity)})"
@@ -104,7 +113,7 @@ class Judge:
         identity = " || chr(31) || ".join(f"t.{_name(column)}" for column in self.keys[to])
         self.duck.execute(f"CREATE OR REPLACE TEMP TABLE wanted AS {self._wanted(entity, fields)}")
         self.duck.execute(
-            f"CREATE OR REPLACE TEMP TABLE got AS SELECT c.key AS _key, t.* FROM {self._csv(to)} t "
+            f"CREATE OR REPLACE TEMP TABLE got AS SELECT c.key AS _key, t.* FROM {self._dump(to)} t "
             f"JOIN {self._crosswalk(entity)} c ON c.id = {identity}"
         )
         sums = ["count(g._key)"]
@@ -146,7 +155,7 @@ class Judge:
         identity = " || chr(31) || ".join(f"t.{_name(column)}" for column in self.keys[to])
         claimed = " UNION ALL ".join(f"SELECT id FROM {self._crosswalk(name)}" for name in mine)
         row = self.duck.execute(
-            f"SELECT count(*) FROM {self._csv(to)} t WHERE {identity} NOT IN (SELECT id FROM ({claimed}) WHERE id IS NOT NULL)"
+            f"SELECT count(*) FROM {self._dump(to)} t WHERE {identity} NOT IN (SELECT id FROM ({claimed}) WHERE id IS NOT NULL)"
         ).fetchone()
         assert row is not None
         return int(row[0])
@@ -160,7 +169,7 @@ class Judge:
         found: dict[tuple[str, str], tuple[str, str]] = {}
         back = {plan: entity for entity, plan in self.names.items()}
         if (self.dumps / f"{QUARANTINE}.csv").exists():
-            query = f"SELECT entity, key, field, code FROM {self._csv(QUARANTINE)}"
+            query = f"SELECT entity, key, field, code FROM {self._dump(QUARANTINE)}"
             for entity, key, column, code in self.duck.execute(query).fetchall():
                 found[back.get(entity, entity), key] = (column, code)
         counts: dict[str, list[int]] = {}
@@ -184,7 +193,7 @@ class Judge:
         if not (self.dumps / f"{LEDGER}.csv").exists():
             return []
         rows = self.duck.execute(
-            f"SELECT entity, read, excluded, quarantined, loaded FROM {self._csv(LEDGER)}"
+            f"SELECT entity, read, excluded, quarantined, loaded FROM {self._dump(LEDGER)}"
         ).fetchall()
         got = {
             row[0]: dict(zip(("read", "excluded", "quarantined", "loaded"), map(int, row[1:]), strict=True))

@@ -13,6 +13,9 @@ import pyarrow as pa
 
 from .columns import runs
 from .draw import Index
+from .form_csv import write_csv
+from .form_mariadb import write_mariadb
+from .form_postgresql import write_postgresql
 from .form_sqlite import write_sqlite
 from .legacy_companies import account_tables, campaign_tables, currency_table
 from .legacy_people import contact_tables, lead_tables, user_tables
@@ -61,4 +64,10 @@ def write_legacy(world: World, where: str | Path) -> dict[str, int]:
 
     if world.form == "sqlite":
         write_sqlite(Path(where), counted())
+    elif world.form == "csv":
+        write_csv(Path(where), counted())
+    elif world.form == "mariadb":
+        write_mariadb(str(where), counted())
+    else:
+        write_postgresql(str(where), counted())
     return rows
