@@ -176,16 +176,26 @@ class PostgresTarget:
         self._names[row[0]] = entity
         return int(row[0])
 
+    def know_entity(self, source: str, entity: str, table: str) -> bool:
+        """Finds an entity's number without writing. False when our schema doesn't have it."""
+        rows = self.read(
+            f"SELECT id FROM {SCHEMA}.entity WHERE (source, name, target_table) = (%s, %s, %s)", [source, entity, table]
+        )
+        if rows:
+            self._entities[entity] = rows[0][0]
+            self._names[rows[0][0]] = entity
+        return bool(rows)
+
     def ledger(self) -> list[LedgerRow]:
         """All rows of the job's ledger for the entities registered, oldest first."""
         assert self._job is not None
         with self._reached(), self._connection.cursor() as cursor:
             cursor.execute(
                 f"SELECT entity_id, batch, step, key_low, key_high, plan_version, read, inserted, updated, unchanged, merged, excluded, "
-                f"quarantined, checksum FROM {SCHEMA}.ledger WHERE job_id = %s ORDER BY committed_at, entity_id, batch, step",
+                f"quarantined, checksum::numeric FROM {SCHEMA}.ledger WHERE job_id = %s ORDER BY committed_at, entity_id, batch, step",
                 [self._job[0]],
             )
-            return [LedgerRow(self._names[row[0]], *row[1:13], int(row[13])) for row in cursor if row[0] in self._names]
+            return [LedgerRow(self._names[row[0]], *row[1:13]) for row in cursor if row[0] in self._names]
 
     # -- a batch ----------------------------------------------------------------------------------
 
@@ -489,16 +499,19 @@ class _Blocks:
 
     def __init__(self, copy: psycopg.Copy, head: bytes) -> None:
         self._copy = copy
-        self._left = head
+        self._left = bytearray(head)
+        self._over = False
 
     def read(self, size: int = -1) -> bytes:
-        """At most `size` bytes; empty at the end."""
-        while not self._left:
+        """`size` bytes, fewer only at the end (the server sends a row at a time: that is too little to parse)."""
+        while not self._over and (size < 0 or len(self._left) < size):
             block = self._copy.read()
-            if not block:
-                return b""
-            self._left = bytes(block)
-        taken, self._left = (self._left, b"") if size < 0 else (self._left[:size], self._left[size:])
+            if block:
+                self._left += block
+            else:
+                self._over = True
+        taken = bytes(self._left if size < 0 else self._left[:size])
+        del self._left[: len(taken)]
         return taken
 
     def readable(self) -> bool:

@@ -73,7 +73,7 @@ def batch_rows(
         f"SELECT {head.format(id='_ph_existing')}{fields} FROM batch WHERE {enters} AND _ph_existing IS NOT NULL AND NOT _ph_same ORDER BY _ph_n",
     )
     same_sums = fetch(duck, f"SELECT _ph_target_hash FROM batch WHERE {enters} AND _ph_same")
-    (excluded,) = execute(duck, f"SELECT count(*) FROM batch WHERE _ph_outcome = {EXCLUDED}").fetchone() or (0,)
+    (excluded,) = execute(duck, f"SELECT count(*) FROM batch WHERE _ph_outcome = {EXCLUDED}")[0]
     shape = shape_sql("_ph_shown")
     raw = raw_sql(entity)
     stage = literal(str(part_path(paths.stage / entity.name, part.part)))
@@ -292,7 +292,7 @@ def _refused_rows(
         for n, key, raw in execute(
             duck,
             f"SELECT _ph_n, {key_sql(entity)}, {raw_sql(entity)} FROM read_parquet({stage}) WHERE _ph_n IN ({numbers})",
-        ).fetchall()
+        )
     }
     out: dict[str, list[str]] = {name: [] for name in QUARANTINE.names}
     for n, error in refused:

@@ -103,7 +103,7 @@ def find_collisions(
             for n, deleted in execute(
                 duck,
                 f"SELECT t._ph_n, h.deleted FROM {keyed} t JOIN read_parquet({literal(str(path))}) h ON {same} WHERE {_present('t.', check)}",
-            ).fetchall():
+            ):
                 if check.key.primary and entity.plan.write == "upsert" and deleted != "true":
                     continue
                 what = (
@@ -117,13 +117,13 @@ def find_collisions(
             duck,
             f"SELECT _ph_n, _ph_key, g FROM (SELECT _ph_n, _ph_key, min(_ph_n) OVER w AS g, count(*) OVER w AS c "
             f"FROM {keyed} WHERE {present} WINDOW w AS (PARTITION BY {group})) WHERE c > 1 ORDER BY 1",
-        ).fetchall():
+        ):
             contested.setdefault(n, []).append((number, f"{number}:{group_number}", key_text))
     if not _keyed_for_sure(entity):
         for n, _, group_number in execute(
             duck,
             f"SELECT _ph_n, _ph_key, min(_ph_n) OVER w AS g FROM {rows} WINDOW w AS (PARTITION BY _ph_key) QUALIFY count(*) OVER w > 1",
-        ).fetchall():
+        ):
             if n != group_number:
                 losers.setdefault(n, ("source key", ", ".join(entity.plan.key), "another row has the same source key"))
     taken: dict[str, str] = {}

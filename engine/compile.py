@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from connectors.protocols import Kind
-from engine.casts import HASHED_KINDS, Cast, cast_to
+from connectors.protocols import Column, Kind
+from engine.casts import HASHED_KINDS, cast_to
 from engine.check import CheckedEntity, CheckedField
 from engine.expressions import Compiler, Piece, identifier, literal
 from engine.plan import Plan
@@ -312,26 +312,17 @@ class _EntityQuery:
         )
 
 
+def is_hashed(column: Column) -> bool:
+    """True where the checksum holds the column's text; else only whether there is a value."""
+    rounded = column.kind in (Kind.DATETIME, Kind.INSTANT) and "(" in column.type
+    return column.kind in HASHED_KINDS and not rounded
+
+
 def _hash_text(field: CheckedField, sql: str) -> str:
-    if field.column.kind in HASHED_KINDS:
-        return sql
-    return f"CASE WHEN {sql} IS NOT NULL THEN '~' END"
+    return sql if is_hashed(field.column) else f"CASE WHEN {sql} IS NOT NULL THEN '~' END"
 
 
 def _constant(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
-
-
-__all__ = [
-    "EXCLUDED",
-    "LOADED",
-    "QUARANTINED",
-    "Cast",
-    "Query",
-    "compile_entity",
-    "key_sql",
-    "stage_columns",
-    "uuid5_sql",
-]

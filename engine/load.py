@@ -21,7 +21,7 @@ from engine.batch import batch_rows, commit_batch
 from engine.check import CheckedEntity
 from engine.context import Context, Progress
 from engine.faults import fault_point
-from engine.prepare import Prepared, Preparer
+from engine.prepare import Preparer
 from engine.references import fill_part
 from engine.stager import Stager, recorded_parts
 from workspace.errors import InterruptedJobError, JobFailedError
@@ -151,7 +151,7 @@ def _load_entity(
                 ctx.workspace.record(_event(ledger[key], time.monotonic() - started, recovered=True))
             else:
                 ledger[key], refused = result
-                seen = _clusters(entity.name, refused.to_pylist())
+                seen = _clusters(entity.name, part.part, refused.to_pylist())
                 ctx.workspace.record(_event(ledger[key], time.monotonic() - started), *seen)
             fault_point("after checkpoint")
         done += part.rows
@@ -240,13 +240,10 @@ def _event(row: LedgerRow, seconds: float, *, recovered: bool = False) -> BatchC
     )  # fmt: skip
 
 
-def _clusters(entity: str, rows: list[dict[str, str]]) -> list[QuarantineSeen]:
+def _clusters(entity: str, batch: int, rows: list[dict[str, str]]) -> list[QuarantineSeen]:
     """One event a signature, with its count; the example is the signature's own shape, never a value."""
     counts = Counter((r["signature"], r["code"], r["field"]) for r in rows)
     return [
-        QuarantineSeen(entity=entity, signature=signature, code=code, field=field_, count=n)
+        QuarantineSeen(entity=entity, signature=signature, code=code, field=field_, count=n, batch=batch)
         for (signature, code, field_), n in sorted(counts.items())
     ]
-
-
-__all__ = ["LoadOutcome", "Prepared", "load"]

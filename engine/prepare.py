@@ -44,9 +44,11 @@ class Prepared:
 class Preparer:
     """Transforms entities of one plan version in one job's folder. Not for use by two threads."""
 
-    def __init__(self, paths: JobPaths, checked: CheckedPlan) -> None:
+    def __init__(self, paths: JobPaths, checked: CheckedPlan, name: str = "") -> None:
+        """`name` keeps apart what must not be taken up by a load; by default the plan version."""
         self.paths = paths
         self.checked = checked
+        self._name = name or f"v{checked.plan.version}"
         self.duck = open_duck(paths)
         self.crosswalks: dict[str, Path] = {}
         self._queries: dict[str, Query] = {}
@@ -57,7 +59,7 @@ class Preparer:
 
     def folder(self, entity: CheckedEntity) -> Path:
         """Where the entity's transformed parts of this plan version lie."""
-        folder = self.paths.transformed / f"v{self.checked.plan.version}" / entity.name
+        folder = self.paths.transformed / self._name / entity.name
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return folder
 
@@ -145,7 +147,7 @@ def try_queries(paths: JobPaths, checked: CheckedPlan) -> None:
 
     ExpressionError names the field.
     """
-    preparer = Preparer(paths, checked)
+    preparer = Preparer(paths, checked, "check")
     try:
         nothing = paths.temp / "no-crosswalk.parquet"
         pq.write_table(_CROSSWALK.empty_table(), nothing)
@@ -173,6 +175,3 @@ def _write(path: Path, batches: Iterable[pa.RecordBatch]) -> None:
     with pq.ParquetWriter(path, _CROSSWALK) as writer:
         for batch in batches:
             writer.write_batch(batch)
-
-
-__all__ = ["Prepared", "Preparer", "try_queries"]

@@ -37,18 +37,19 @@ def fill_part(
     crosswalk = literal(str(preparer.crosswalks[entity.name]))
     some = " OR ".join(f"q.{identifier(c)} IS NOT NULL" for c in columns)
     listed = ", ".join(f"q.{identifier(c)}" for c in columns)
-    text = query.over(stage)
+    # Kept as a table: a filter pushed into the query's own joins makes them compare row by row.
+    execute(preparer.duck, f"CREATE OR REPLACE TEMP TABLE filled AS {query.over(stage)}")
     rows = fetch(
         preparer.duck,
-        f"SELECT q._ph_n, q._ph_key, x.new_id AS _ph_id, q._ph_target_hash, {listed} FROM ({text}) q "
+        f"SELECT q._ph_n, q._ph_key, x.new_id AS _ph_id, q._ph_target_hash, {listed} FROM filled q "
         f"JOIN read_parquet({crosswalk}) x ON x.old_id = q._ph_key WHERE q._ph_outcome <> {EXCLUDED} AND ({some}) ORDER BY q._ph_n",
     )
     missing = dict(
         execute(
             preparer.duck,
-            f"SELECT c, count(*) FROM (SELECT unnest(q._ph_changes) AS c FROM ({text}) q JOIN read_parquet({crosswalk}) x "
+            f"SELECT c, count(*) FROM (SELECT unnest(q._ph_changes) AS c FROM filled q JOIN read_parquet({crosswalk}) x "
             f"ON x.old_id = q._ph_key WHERE q._ph_changes IS NOT NULL) GROUP BY 1",
-        ).fetchall()
+        )
     )
     identity = entity.id_column.name
     rows = rows.append_column(identity, rows["_ph_id"])

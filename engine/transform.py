@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -48,13 +49,13 @@ def transform_part(duck: duckdb.DuckDBPyConnection, query: Query, part: Path, ou
 
 def count_part(duck: duckdb.DuckDBPyConnection, out: Path) -> Counts:
     """The counts of a transformed part."""
-    rows = execute(duck, f"SELECT _ph_outcome, count(*) FROM read_parquet({literal(str(out))}) GROUP BY 1").fetchall()
+    rows = execute(duck, f"SELECT _ph_outcome, count(*) FROM read_parquet({literal(str(out))}) GROUP BY 1")
     outcome = dict(rows)
     changes = execute(
         duck,
         f"SELECT c, count(*) FROM (SELECT unnest(_ph_changes) AS c FROM read_parquet({literal(str(out))}) "
         f"WHERE _ph_outcome = {LOADED} AND _ph_changes IS NOT NULL) GROUP BY 1 ORDER BY 1",
-    ).fetchall()
+    )
     return Counts(
         sum(outcome.values()),
         outcome.get(LOADED, 0),
@@ -69,10 +70,10 @@ def shape_sql(value: str) -> str:
     return _SHAPE.format(v=value)
 
 
-def execute(duck: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBPyConnection:
-    """Runs a statement; a full disk and anything else become one clear line."""
+def execute(duck: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[Any, ...]]:
+    """Runs a statement and gives its rows; a full disk and anything else become one clear line."""
     with _told():
-        return duck.execute(sql)
+        return duck.execute(sql).fetchall()
 
 
 def fetch(duck: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:

@@ -1,0 +1,181 @@
+"""What would happen: the whole stage transformed, collisions settled, rows side by side. Writes nothing to
+the target, not even our schema.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from engine.batch import batch_rows
+from engine.check import CheckedEntity
+from engine.compile import LOADED, QUARANTINED, raw_sql
+from engine.context import Context, Progress
+from engine.expressions import identifier, literal
+from engine.prepare import Prepared, Preparer
+from engine.stage import part_path
+from engine.stager import Stager
+from engine.transform import execute
+from workspace.errors import InterruptedJobError
+from workspace.events import PhaseStarted
+
+COLLISIONS_SHOWN = 50
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Rows that fail alike: one signature, how many, and the key of one of them."""
+
+    signature: str
+    code: str
+    field: str
+    count: int
+    example_key: str
+
+
+@dataclass(frozen=True)
+class RowShown:
+    """One row side by side. `kind` is first, random, changed or worst; `after` is None where it isn't loaded."""
+
+    kind: str
+    key: str
+    before: dict[str, str | None]
+    after: dict[str, str | None] | None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class EntityPreview:
+    """What would become of one entity. Counts are rows; read = load + unchanged + excluded + quarantined."""
+
+    entity: str
+    source: str
+    target: str
+    read: int
+    load: int
+    unchanged: int
+    excluded: int
+    quarantined: int
+    changes: dict[str, int]
+    clusters: tuple[Cluster, ...]
+    collisions: tuple[tuple[str, str], ...]
+    collisions_total: int
+    unmapped: dict[str, str]
+    unaccounted: tuple[str, ...]
+    deferred: tuple[str, ...]
+    rows: tuple[RowShown, ...]
+
+
+@dataclass(frozen=True)
+class Preview:
+    """The preview of a whole plan, entities in load order."""
+
+    plan_version: int
+    entities: tuple[EntityPreview, ...] = field(default_factory=tuple)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+
+def preview(ctx: Context) -> Preview:
+    """Stages what isn't staged yet and says what a load would do. InterruptedJobError when asked to stop."""
+    ctx.workspace.record(PhaseStarted("preview"))
+    ours = ctx.target.has_schema()
+    preparer = Preparer(ctx.paths, ctx.checked, "preview")
+    shown = []
+    try:
+        with Stager(ctx) as stager:
+            for entity in ctx.checked.entities:
+                shown.append(_preview_entity(ctx, preparer, stager, entity, ours))
+    finally:
+        preparer.close()
+    return Preview(ctx.checked.plan.version, tuple(shown))
+
+
+def _preview_entity(
+    ctx: Context, preparer: Preparer, stager: Stager, entity: CheckedEntity, ours: bool
+) -> EntityPreview:
+    parts = []
+    staged = 0
+    for part in stager.parts(entity):
+        if ctx.stop():
+            raise InterruptedJobError("interrupted; nothing was written to the target", advice="run it again")
+        out, counts = preparer.transform(entity, part, again=True)
+        parts.append((part, out, counts))
+        staged += part.rows
+        ctx.progress(Progress("preview", entity.name, staged, None))
+    known = ours and ctx.target.know_entity(ctx.source_identity, entity.name, entity.plan.to)
+    prepared = preparer.settle(entity, parts, ctx.target, ours=known)
+    preparer.foresee_crosswalk(prepared)
+    clusters: Counter[tuple[str, str, str]] = Counter()
+    example: dict[tuple[str, str, str], str] = {}
+    collisions: list[tuple[str, str]] = []
+    changes: Counter[str] = Counter()
+    load = unchanged = excluded = quarantined = lost = 0
+    for part, out, counts in prepared.parts:
+        rows = batch_rows(preparer.duck, ctx.paths, prepared, part, out)
+        load += rows.inserts.num_rows + rows.updates.num_rows
+        unchanged += rows.unchanged
+        excluded += rows.excluded
+        quarantined += rows.quarantined.num_rows
+        changes.update(counts.changes)
+        for row in rows.quarantined.to_pylist():
+            name = (row["signature"], row["code"], row["field"])
+            clusters[name] += 1
+            example.setdefault(name, row["key"])
+            if row["code"] == "unique":
+                lost += 1
+                if len(collisions) < COLLISIONS_SHOWN:
+                    collisions.append((row["key"], row["detail"]))
+    return EntityPreview(
+        entity.name,
+        entity.plan.from_,
+        entity.plan.to,
+        staged,
+        load,
+        unchanged,
+        excluded,
+        quarantined,
+        dict(changes.most_common()),
+        tuple(Cluster(*name, count, example[name]) for name, count in clusters.most_common()),
+        tuple(collisions),
+        lost,
+        dict(entity.plan.unmapped),
+        entity.unaccounted,
+        tuple(f.column.name for f in entity.deferred),
+        tuple(_rows_shown(ctx, preparer, prepared, [example[name] for name, _ in clusters.most_common(5)])),
+    )
+
+
+def _rows_shown(ctx: Context, preparer: Preparer, prepared: Prepared, worst: list[str]) -> list[RowShown]:
+    """Two first rows, three changed, three by chance (the same each time), and one of each large cluster."""
+    entity = prepared.entity
+    if not prepared.parts:
+        return []
+    transformed = literal(str(preparer.folder(entity) / "part-*.parquet"))
+    stage = literal(str(part_path(ctx.paths.stage / entity.name, 0)).replace("part-00000", "part-*"))
+    names = [f.column.name for f in entity.fields]
+    after = ", ".join(f"{literal(n)}: {identifier(n)}" for n in names) or "'': NULL"
+    wanted = [
+        ("first", f"_ph_outcome = {LOADED}", "_ph_n", 2),
+        ("changed", f"_ph_outcome = {LOADED} AND _ph_changes IS NOT NULL", "hash(_ph_n)", 3),
+        ("random", f"_ph_outcome = {LOADED}", "hash(_ph_n + 7)", 3),
+    ]
+    if worst:
+        keys = ", ".join(literal(key) for key in worst)
+        wanted.append(("worst", f"_ph_key IN ({keys}) AND _ph_outcome = {QUARANTINED}", "_ph_n", 5))
+    rows = []
+    for kind, condition, order, most in wanted:
+        found = execute(
+            preparer.duck,
+            f"SELECT t._ph_key, s.raw, CAST(to_json({{{after}}}) AS VARCHAR), t._ph_outcome, "
+            f"coalesce(t._ph_field || ': ' || t._ph_reason, '') FROM (SELECT * FROM read_parquet({transformed}) "
+            f"WHERE {condition} ORDER BY {order} LIMIT {most}) t "
+            f"JOIN (SELECT _ph_n, {raw_sql(entity)} AS raw FROM read_parquet({stage})) s ON s._ph_n = t._ph_n ORDER BY t._ph_n",
+        )
+        for key, raw, values, outcome, reason in found:
+            rows.append(RowShown(kind, key, json.loads(raw), json.loads(values) if outcome == LOADED else None, reason))
+    return rows

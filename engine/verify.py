@@ -1,0 +1,336 @@
+"""Verification: the equation and the checksums, by counts of its own and not the loader's.
+
+Read is counted in the stage and by the source; excluded by the plan's `where` over the stage; loaded and
+quarantined by SQL in the target, where each row's hash is computed again from what is stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from psycopg import sql as pgsql
+
+from connectors.postgres_schema import SCHEMA
+from engine.check import CheckedEntity
+from engine.compile import is_hashed, key_sql, stage_columns
+from engine.context import Context, Progress
+from engine.expressions import Compiler, literal
+from engine.faults import fault_point
+from engine.prepare import Preparer
+from engine.stager import completed_stage, recorded_parts
+from engine.transform import execute
+from workspace.errors import InterruptedJobError, PackhorseError
+from workspace.events import PhaseStarted, Verified
+
+_NAMES = ("old_id", "new_id", "batch", "target_hash", "reference_hash", "found_hash", "found_reference")
+MOST_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class EntityVerified:
+    """One entity's reconciliation: read = loaded + merged + excluded + quarantined.
+
+    `counted` is the source's own COUNT when the stage was filled. `problems` are lines for a person, each
+    naming the batch or row; empty when all holds. `notes` are facts that are no fault.
+    """
+
+    entity: str
+    source: str
+    target: str
+    read: int
+    counted: int | None
+    loaded: int
+    merged: int
+    excluded: int
+    quarantined: int
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The result for all entities."""
+
+    ok: bool
+    entities: tuple[EntityVerified, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+
+def verify(ctx: Context, *, ask_source: bool = True) -> Verification:
+    """Counts and compares everything the job did; records the result in the log.
+
+    Reads the target only. InterruptedJobError when asked to stop.
+    """
+    ctx.workspace.record(PhaseStarted("verify"))
+    fault_point("in verify")
+    if not ctx.target.know(ctx.paths.job):
+        result = Verification(False, (_nothing_loaded(ctx),))
+        ctx.workspace.record(Verified(False, result.to_dict()))
+        return result
+    preparer = Preparer(ctx.paths, ctx.checked, "verify")
+    entities = []
+    try:
+        for entity in ctx.checked.entities:
+            if ctx.stop():
+                raise InterruptedJobError("interrupted while verifying", advice=f"migrate verify {ctx.paths.job}")
+            ctx.progress(Progress("verify", entity.name))
+            ctx.target.know_entity(ctx.source_identity, entity.name, entity.plan.to)
+            entities.append(_verify_entity(ctx, preparer, entity, ask_source))
+    finally:
+        preparer.close()
+    result = Verification(all(not e.problems for e in entities), tuple(entities))
+    ctx.workspace.record(Verified(result.ok, result.to_dict()))
+    return result
+
+
+def _nothing_loaded(ctx: Context) -> EntityVerified:
+    problem = f"the target's ledger doesn't know the job {ctx.paths.job}: nothing of it was loaded there"
+    return EntityVerified("", ctx.source_identity, ctx.target.identity, 0, None, 0, 0, 0, 0, (problem,), ())
+
+
+def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_source: bool) -> EntityVerified:
+    duck, target = preparer.duck, ctx.target
+    problems: list[str] = []
+    notes: list[str] = []
+    parts = recorded_parts(ctx.workspace, entity.name)
+    complete = completed_stage(ctx.workspace, entity.name)
+    if complete is None:
+        problems.append("the stage is not complete: the job did not finish")
+    counted = complete.counted if complete else None
+    keys = _stage_keys(entity, ctx.paths.stage / entity.name, bool(parts))
+    execute(duck, f"CREATE OR REPLACE TEMP TABLE staged AS {keys}")
+    (read, excluded) = execute(duck, "SELECT count(*), count(*) FILTER (WHERE NOT wanted) FROM staged")[0]
+    if counted is not None and counted != read:
+        fault = "rows were lost or read twice on the way into the stage"
+        line = f"the source counted {counted:,} rows and the stage holds {read:,}"
+        if complete is not None and complete.snapshot:
+            problems.append(f"{line}: {fault}")
+        else:
+            problems.append(f"{line}: {fault}, or the source changed meanwhile")
+    if ask_source:
+        try:
+            now = ctx.source.count(entity.plan.from_)
+            if now != (counted if counted is not None else read):
+                notes.append(f"the source holds {now:,} rows now")
+        except PackhorseError as error:
+            notes.append(f"the source could not be asked again: {error.what}")
+    path = preparer.folder(entity) / "target.parquet"
+    _write(path, target.stream(_target_rows(ctx, entity), _NAMES))
+    execute(duck, f"CREATE OR REPLACE TEMP TABLE carried AS SELECT * FROM read_parquet({literal(str(path))})")
+    held = target.read(
+        f"SELECT key, count(*) FROM {SCHEMA}.quarantine WHERE job_id = %s AND entity_id = %s GROUP BY 1",
+        [target.job_id, target.entity_id(entity.name)],
+    )
+    quarantined = sum(int(n) for _, n in held)
+    duck.register("held_view", pa.table({"key": pa.array([k for k, _ in held], pa.string())}))
+    execute(duck, "CREATE OR REPLACE TEMP TABLE held AS SELECT * FROM held_view")
+    duck.unregister("held_view")
+    loaded = execute(
+        duck,
+        "SELECT count(*) FROM (SELECT DISTINCT key FROM staged WHERE wanted) s JOIN carried c ON c.old_id = s.key "
+        "WHERE c.found_hash IS NOT NULL",
+    )[0][0]
+    problems += _lost_and_doubled(duck)
+    problems += _mismatches(duck)
+    problems += _ledger_differs(ctx, entity, read, loaded, excluded, quarantined)
+    problems += _unresolved(ctx, entity)
+    problems += _low_sequence(ctx, entity)
+    if read != loaded + excluded + quarantined:
+        problems.insert(
+            0,
+            f"read {read:,} is not loaded {loaded:,} + merged 0 + excluded {excluded:,} + quarantined {quarantined:,}",
+        )
+    return EntityVerified(
+        entity.name,
+        entity.plan.from_,
+        entity.plan.to,
+        read,
+        counted,
+        loaded,
+        0,
+        excluded,
+        quarantined,
+        tuple(problems),
+        tuple(notes),
+    )
+
+
+def _stage_keys(entity: CheckedEntity, folder: Path, any_parts: bool) -> str:
+    """SELECT of each staged row's key and whether `where` wants it."""
+    if not any_parts:
+        return "SELECT NULL::VARCHAR AS key, false AS wanted WHERE false"
+    wanted, source = "true", f"SELECT * FROM read_parquet({literal(str(folder / 'part-*.parquet'))})"
+    if entity.plan.where:
+        compiler = Compiler(stage_columns(entity))
+        wanted = f"coalesce({compiler.compile(entity.plan.where, 'where').sql}, false)"
+        for level in compiler.hoists.levels:
+            calls = ", ".join(f"{call} AS {name}" for call, name in level.items())
+            source = f"SELECT *, {calls} FROM ({source})"
+    return f"SELECT {key_sql(entity)} AS key, {wanted} AS wanted FROM ({source})"
+
+
+def _target_rows(ctx: Context, entity: CheckedEntity) -> pgsql.Composed:
+    """The crosswalk beside the hash of what the target holds now; NULL hash where the row is gone."""
+    deferred = {f.column.name for f in entity.deferred}
+    texts = []
+    if entity.id_column is not None and entity.plan.id != "sequence":
+        texts.append(pgsql.SQL("coalesce(t.{}::text, chr(30))").format(pgsql.Identifier(entity.id_column.name)))
+    for f in entity.fields:
+        name = pgsql.Identifier(f.column.name)
+        if f.column.name in deferred:
+            texts.append(pgsql.SQL("chr(30)"))
+        elif is_hashed(f.column):
+            texts.append(pgsql.SQL("coalesce(t.{}::text, chr(30))").format(name))
+        else:
+            texts.append(pgsql.SQL("CASE WHEN t.{} IS NULL THEN chr(30) ELSE '~' END").format(name))
+    references = [
+        pgsql.SQL("coalesce(t.{}::text, chr(30))").format(pgsql.Identifier(c.column.name)) for c in entity.deferred
+    ]
+    some = pgsql.SQL(" OR ").join(
+        pgsql.SQL("t.{} IS NOT NULL").format(pgsql.Identifier(c.column.name)) for c in entity.deferred
+    )
+    reference = (
+        pgsql.SQL("CASE WHEN {} THEN md5(concat_ws(chr(31), {})) END").format(some, pgsql.SQL(", ").join(references))
+        if references
+        else pgsql.SQL("NULL::text")
+    )
+    present = pgsql.SQL("t.{} IS NOT NULL").format(pgsql.Identifier(entity.identity[0]))
+    if entity.id_column is not None:
+        same = _id_equals(entity)
+    else:
+        parts = [pgsql.SQL("t.{}::text").format(pgsql.Identifier(c)) for c in entity.identity]
+        same = pgsql.SQL("{} = x.new_id").format(pgsql.SQL(" || chr(31) || ").join(parts))
+    return pgsql.SQL(
+        "SELECT x.old_id, x.new_id, x.batch, replace(x.target_hash::text, '-', ''), replace(x.reference_hash::text, '-', ''), "
+        "CASE WHEN {} THEN md5(concat_ws(chr(31), {})) END, {} "
+        "FROM {} x LEFT JOIN {} t ON {} WHERE x.entity_id = {}"
+    ).format(
+        present,
+        pgsql.SQL(", ").join(texts) if texts else pgsql.SQL("''"),
+        reference,
+        pgsql.Identifier(SCHEMA, "crosswalk"),
+        ctx.target.name_of(entity.target),
+        same,
+        pgsql.Literal(ctx.target.entity_id(entity.name)),
+    )
+
+
+def _id_equals(entity: CheckedEntity) -> pgsql.Composed:
+    """t.id = x.new_id in the id's own type, so that the target's index can serve."""
+    assert entity.id_column is not None
+    return pgsql.SQL("t.{} = x.new_id::{}").format(
+        pgsql.Identifier(entity.id_column.name),
+        pgsql.SQL(entity.id_column.type),  # type: ignore[arg-type]
+    )
+
+
+def _lost_and_doubled(duck: Any) -> list[str]:
+    lost = execute(
+        duck,
+        "SELECT key FROM staged WHERE wanted AND key NOT IN (SELECT old_id FROM carried) "
+        f"AND key NOT IN (SELECT key FROM held) ORDER BY key LIMIT {MOST_SHOWN + 1}",
+    )
+    both = execute(
+        duck,
+        "SELECT s.key FROM (SELECT key FROM staged GROUP BY key HAVING count(*) = 1) s JOIN carried c ON c.old_id = s.key "
+        f"JOIN held h ON h.key = s.key LIMIT {MOST_SHOWN}",
+    )
+    twice = execute(duck, f"SELECT new_id FROM carried GROUP BY 1 HAVING count(*) > 1 LIMIT {MOST_SHOWN}")
+    lines = []
+    if lost:
+        more = " and more" if len(lost) > MOST_SHOWN else ""
+        lines.append(f"neither loaded nor quarantined: source keys {', '.join(r[0] for r in lost[:MOST_SHOWN])}{more}")
+    if both:
+        lines.append(f"loaded and quarantined: source keys {', '.join(r[0] for r in both)}")
+    if twice:
+        lines.append(f"two source rows point at one target row: {', '.join(r[0] for r in twice)}")
+    return lines
+
+
+def _mismatches(duck: Any) -> list[str]:
+    """Rows gone from the target or holding other values than were loaded, by batch."""
+    lines = []
+    for condition, what in (
+        ("found_hash IS NULL", "no longer in the target"),
+        ("found_hash IS NOT NULL AND found_hash <> target_hash", "hold other values than were loaded"),
+        (
+            "found_hash IS NOT NULL AND coalesce(found_reference, '') <> coalesce(reference_hash, '')",
+            "hold other references than were filled",
+        ),
+    ):
+        mine = "old_id IN (SELECT key FROM staged WHERE wanted)"
+        for batch, count, keys in execute(
+            duck,
+            f"SELECT batch, count(*), list(old_id ORDER BY old_id)[1:5] FROM carried WHERE {condition} AND {mine} "
+            f"GROUP BY 1 ORDER BY CAST(batch AS INTEGER) LIMIT {MOST_SHOWN}",
+        ):
+            lines.append(f"batch {batch}: {count:,} rows {what}: source keys {', '.join(keys)}")
+    return lines
+
+
+def _ledger_differs(
+    ctx: Context, entity: CheckedEntity, read: int, loaded: int, excluded: int, quarantined: int
+) -> list[str]:
+    rows = [r for r in ctx.target.ledger() if r.entity == entity.name and r.step == 1]
+    sums = {
+        "read": (sum(r.read for r in rows), read),
+        "loaded": (sum(r.inserted + r.updated + r.unchanged for r in rows), loaded),
+        "excluded": (sum(r.excluded for r in rows), excluded),
+        "quarantined": (sum(r.quarantined for r in rows), quarantined),
+    }
+    return [
+        f"the ledger says {name} {said:,}, counted {found:,}" for name, (said, found) in sums.items() if said != found
+    ]
+
+
+def _unresolved(ctx: Context, entity: CheckedEntity) -> list[str]:
+    lines = []
+    for f in entity.fields:
+        if f.plan.ref is None:
+            continue
+        other = ctx.checked.entity(f.plan.ref)
+        if other.id_column is None:
+            continue
+        count = ctx.target.read(
+            pgsql.SQL(
+                "SELECT count(*) FROM {} t WHERE t.{} IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {} r WHERE r.{} = t.{})"
+            ).format(
+                ctx.target.name_of(entity.target),
+                pgsql.Identifier(f.column.name),
+                ctx.target.name_of(other.target),
+                pgsql.Identifier(other.id_column.name),
+                pgsql.Identifier(f.column.name),
+            )
+        )[0][0]
+        if count:
+            lines.append(f"{f.column.name}: {count:,} references point at no row of {other.plan.to}")
+    return lines
+
+
+def _low_sequence(ctx: Context, entity: CheckedEntity) -> list[str]:
+    column = entity.id_column
+    if column is None or not column.sequence:
+        return []
+    highest, last = ctx.target.read(
+        pgsql.SQL("SELECT (SELECT max({}) FROM {}), (SELECT last_value FROM {})").format(
+            pgsql.Identifier(column.name),
+            ctx.target.name_of(entity.target),
+            pgsql.SQL(column.sequence),  # type: ignore[arg-type]
+        )
+    )[0]
+    if highest is not None and last < highest:
+        return [f"the sequence of {column.name} stands at {last:,}, below the highest id {highest:,}"]
+    return []
+
+
+def _write(path: Path, batches: Any) -> None:
+    with pq.ParquetWriter(path, pa.schema([(name, pa.string()) for name in _NAMES])) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
