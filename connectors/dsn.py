@@ -77,7 +77,10 @@ class Dsn:
     def masked(self) -> str:
         """The DSN as it may be shown: each password is `***`."""
         if self.path is not None:
-            return f"sqlite:///{self.path}" if self.system == "sqlite" else str(self.path)
+            if self.system == "csv" and not self.parameters:
+                return str(self.path)
+            query = "&".join(f"{key}={quote(value)}" for key, value in sorted(self.parameters.items()))
+            return f"{self.system}:///{self.path}" + (f"?{query}" if query else "")
         login = quote(self.user, safe="") + (":***" if self.password else "")
         return self._url(f"{login}@" if login else "", self.port, self.parameters)
 
@@ -88,7 +91,7 @@ class Dsn:
         Stable across runs: it is the source's name in the crosswalk.
         """
         if self.path is not None:
-            return f"{_SCHEMES[self.system]}://{quote(str(self.path.expanduser().resolve()))}"
+            return f"{self.system}:///{self.path.expanduser().resolve()}"
         place = {key: value for key, value in self.parameters.items() if key in _PLACE}
         port = self.port or (None if place.keys() & {"host", "unix_socket"} else _PORTS[self.system])
         return self._url("", port, place)
