@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -11,6 +12,7 @@ from cli.options import AsJson
 from cli.systems import GivenSource, GivenTarget, opened, plan_dsn
 from cli.views import plan as view
 from cli.views.output import on_stdout, print_json
+from workspace.paths import JobPaths
 
 app = typer.Typer(rich_markup_mode=None, help="The plan as a document: draft it, check it.")
 
@@ -27,11 +29,14 @@ def check(file: File, source: GivenSource = None, target: GivenTarget = None, as
     """
     from engine.check import check_plan
     from engine.plan import load_plan
+    from engine.prepare import try_queries
 
     plan = load_plan(file)
     dsns = plan_dsn("source", source, plan.source), plan_dsn("target", target, plan.target)
     with opened(*dsns) as (from_system, to_system):
         checked = check_plan(plan, from_system, to_system.catalogue())
+    with TemporaryDirectory(prefix="packhorse-") as folder:
+        try_queries(JobPaths(Path(folder), "check").create(), checked)
     entities = view.entities(checked.entities)
     if as_json:
         print_json({"ok": True, "plan": str(file), "entities": entities})

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cli import plan, quarantine
+from cli.answer import answer
 from cli.doctor import doctor
 from cli.init import init
 from cli.inspect import inspect
@@ -48,6 +49,7 @@ app.command()(jobs)
 app.command()(status)
 app.command()(inspect)
 app.add_typer(quarantine.app, name="quarantine")
+app.command()(answer)
 app.command()(doctor)
 app.command()(init)
 
