@@ -81,7 +81,8 @@ def batch_rows(
         duck,
         f'SELECT CAST(_ph_n AS VARCHAR) AS "row", _ph_key AS key, _ph_field AS field, '
         f"regexp_extract(_ph_reason, '^[a-z_]+') AS code, "
-        f"_ph_field || ': ' || _ph_reason || CASE WHEN _ph_shown IS NOT NULL AND _ph_shown <> '' THEN ': ''' || {shape} || '''' ELSE '' END AS signature, "
+        f"_ph_field || ': ' || _ph_reason || CASE WHEN _ph_shown <> '' AND NOT regexp_matches(_ph_reason, "
+        f"'^(reference|map|required)') THEN ': ''' || {shape} || '''' ELSE '' END AS signature, "
         f"_ph_reason AS detail, _ph_raw AS raw FROM batch WHERE _ph_outcome = {QUARANTINED} "
         f"UNION ALL SELECT CAST(b._ph_n AS VARCHAR), b._ph_key, b._ph_lost_field, 'unique', b._ph_lost_field || ': unique ' || b._ph_index || "
         f"CASE WHEN starts_with(b._ph_detail, 'collides') THEN '' ELSE ', ' || b._ph_detail END, "

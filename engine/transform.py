@@ -20,9 +20,14 @@ from engine.expressions import literal
 from engine.stage import disk_errors
 from workspace.errors import DiskFullError, JobFailedError
 
-_SHAPE = (
-    "regexp_replace(regexp_replace(regexp_replace(regexp_replace(left({v}, 60), '[0-9]{{5,}}', '9+', 'g'), "
-    "'[0-9]', '9', 'g'), '\\p{{L}}+', 'a', 'g'), '[^\\x20-\\x7E]', '?', 'g')"
+# Words that mix letters and digits (ids, hashes) first, or each id would have a shape of its own.
+_SHAPES = (
+    (r"[\p{L}0-9]*(\p{L}[0-9]|[0-9]\p{L})[\p{L}0-9]*", "x"),
+    (r"[0-9]{5,}", "9+"),
+    (r"[0-9]", "9"),
+    (r"\p{L}+", "a"),
+    (r"[^\x20-\x7E]", "?"),
+    (r"(a[ .'-]+)+a", "a a"),
 )
 
 
@@ -66,8 +71,11 @@ def count_part(duck: duckdb.DuckDBPyConnection, out: Path) -> Counts:
 
 
 def shape_sql(value: str) -> str:
-    """DuckDB SQL for the shape of a text: digits as 9, runs of letters as a; holds no record value."""
-    return _SHAPE.format(v=value)
+    """DuckDB SQL for the shape of a text: digits as 9, letters as a, ids as x; holds no record value."""
+    sql = f"left({value}, 60)"
+    for pattern, sign in _SHAPES:
+        sql = f"regexp_replace({sql}, {literal(pattern)}, '{sign}', 'g')"
+    return sql
 
 
 def execute(duck: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[Any, ...]]:
