@@ -76,20 +76,19 @@ def after_exactly(pages: Iterator[Page], shape: Shape, place: tuple[str, ...]) -
     """Pages from the row behind `place` on, out of pages that begin at or before it.
 
     For keys whose collation holds different keys to be equal: the server can only be asked for all that
-    are not lower. Raises LookupError where no row of the first page has exactly that key: it is gone.
+    are not lower. Raises LookupError where no row has exactly that key: it is gone.
     """
-    first = next(pages, None)
-    if first is None:
-        raise LookupError
-    columns = [first.rows.column(i).to_pylist() for i in shape.key]
-    if any(i in shape.binary for i in shape.key):
-        columns = [[v.hex() if isinstance(v, bytes) else v for v in column] for column in columns]
-    found = next((n for n, key in enumerate(zip(*columns, strict=True)) if key == place), None)
-    if found is None:
-        raise LookupError
-    rest = first.rows.slice(found + 1)
-    if rest.num_rows:
-        yield Page(rest, first.last_key)
+    for page in pages:
+        columns = [page.rows.column(i).to_pylist() for i in shape.key]
+        keys = zip(*([v.hex() if isinstance(v, bytes) else v for v in column] for column in columns), strict=True)
+        found = next((n for n, key in enumerate(keys) if key == place), None)
+        if found is not None:
+            rest = page.rows.slice(found + 1)
+            if rest.num_rows:
+                yield Page(rest, page.last_key)
+            break
+    else:
+        raise LookupError(place)
     yield from pages
 
 
