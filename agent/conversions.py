@@ -38,16 +38,21 @@ class Conversion:
     notes: tuple[str, ...] = ()
 
 
-def convert(name: str, source: ColumnProfile, target: Column, table: Table, country: str = "") -> Conversion:
+def convert(
+    name: str, source: ColumnProfile, target: Column, table: Table, country: str = "", meaning: Meaning | None = None
+) -> Conversion:
     """The conversion of column `name` of an entity to a target column. `country` is the entity's own column
-    of countries, if there is one, that phone numbers are read by."""
+    of countries, if there is one, that phone numbers are read by; `meaning` is what the target column says,
+    where more than its own name tells it."""
     rule = {
-        Kind.TEXT: _text, Kind.BOOLEAN: _boolean, Kind.DATE: _date, Kind.DATETIME: _instant, Kind.INSTANT: _instant,
+        Kind.BOOLEAN: _boolean, Kind.DATE: _date, Kind.DATETIME: _instant, Kind.INSTANT: _instant,
         Kind.INTEGER: _number, Kind.DECIMAL: _number, Kind.FLOAT: _number, Kind.ENUM: _enum, Kind.ARRAY: _array,
         Kind.UUID: _uuid, Kind.BINARY: _binary, Kind.TIME: _as_is, Kind.JSON: _json,
     }.get(target.kind, _as_is)  # fmt: skip
     if source.filled == 0:
         return Conversion(0.5, column=name, notes=("the column is empty",))
+    if target.kind is Kind.TEXT:
+        return _text(name, source, target, table, country, meaning or column_meaning(target.name, table.name))
     return rule(name, source, target, table, country)
 
 
@@ -73,8 +78,9 @@ def clean_text(name: str, source: ColumnProfile) -> str:
     return sql
 
 
-def _text(name: str, source: ColumnProfile, target: Column, table: Table, country: str) -> Conversion:
-    meaning = column_meaning(target.name, table.name)
+def _text(
+    name: str, source: ColumnProfile, target: Column, table: Table, country: str, meaning: Meaning
+) -> Conversion:
     if "email" in meaning.core and not meaning.core & {"opt_out", "opt_in"}:
         share = source.trait("email")
         return Conversion(share if share >= 0.5 else share * 0.3, share, sql=f"email({quoted(name)})")

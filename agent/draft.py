@@ -22,9 +22,10 @@ from agent.survey import Survey, survey
 from agent.tables import constant_for, filter_matter, id_for, row_filter, table_matter
 from agent.unmapped import reasons
 from agent.valuemaps import decide_values
-from agent.zones import zone_matter
+from agent.zones import check_zone, zone_matter
 from connectors.protocols import Catalogue, Kind, Source, Table
 from engine.plan import Plan
+from workspace.errors import UsageError
 from workspace.events import BeliefHeld, PhaseStarted
 from workspace.experience_store import ExperienceStore
 from workspace.log import Workspace
@@ -73,12 +74,16 @@ def draft(
     budget: Budget | None = None,
     watch: Watch = lambda phase, what, done, total: None,
     on_call: Callable[[int], None] = lambda calls: None,
+    keep: Callable[[Plan], Plan] = lambda plan: plan,
 ) -> Draft:
     """Surveys, matches and drafts; what the log has decided already is taken from there.
 
-    `zone` is the time zone of the source's clock, where whoever calls knows it. Raises CatalogueError for an
-    empty source or a target without tables.
+    `zone` is the time zone of the source's clock, where whoever calls knows it. `keep` may put parts of an
+    earlier plan back before the new version is recorded. Raises CatalogueError for an empty source, UsageError
+    for a zone that isn't known.
     """
+    if zone is not None and not check_zone(zone):
+        raise UsageError(f"no time zone {zone!r}", advice="name it as America/New_York or Europe/Berlin, or UTC")
     workspace.record(PhaseStarted("survey"))
     found = survey(source, target, workspace, lambda table, done, total: watch("survey", table, done, total))
     workspace.record(PhaseStarted("match"))
@@ -86,7 +91,7 @@ def draft(
         workspace, model=model, encoder=encoder, experience=experience, autonomy=autonomy, budget=budget, on_call=on_call
     )
     drafter = _Drafter(source, found, workspace, ladder, experience, zone, watch)
-    return drafter.run()
+    return drafter.run(keep)
 
 
 @dataclass
@@ -113,7 +118,7 @@ class _Drafter:
         self._used: dict[str, set[str]] = {}
         self._pending: list[_Pending] = []
 
-    def run(self) -> Draft:
+    def run(self, keep: Callable[[Plan], Plan]) -> Draft:
         self._believe()
         self._tables()
         for done, name in enumerate(self._to):
@@ -124,6 +129,7 @@ class _Drafter:
             self._finish(name)
         whole = self._loop.plan
         held = self._hold()
+        self._loop.plan = keep(self._loop.plan)
         plan = self._loop.keep_version("rule", "drafted from the survey")
         return Draft(plan, whole, held, dict(self._open))
 
@@ -180,8 +186,25 @@ class _Drafter:
             self._used[name].add(found.column)
         skip = set(table.primary_key) if identity != "none" else set()
         self._constants(name, table, skip)
-        for match in match_fields(relation, table, self._to, skip=frozenset(skip)):
+        for match in match_fields(relation, table, self._to, skip=frozenset(skip), alike=self._alike(name)):
             self._field(name, relation, table, match)
+
+    def _alike(self, name: str) -> Callable[[str, str], float]:
+        """The share of the sample's rows in which two columns of the main table hold the same text."""
+        sample = self._found.samples[name]
+        columns: dict[str, list[str]] = {}
+
+        def texts(column: str) -> list[str]:
+            if column not in columns:
+                values = sample.column(column).to_pylist() if column in sample.column_names else []
+                columns[column] = ["" if v is None else str(v).strip().casefold() for v in values]
+            return columns[column]
+
+        def alike(a: str, b: str) -> float:
+            pairs = [(x, y) for x, y in zip(texts(a), texts(b), strict=False) if x or y]
+            return sum(x == y for x, y in pairs) / len(pairs) if pairs else 0.0
+
+        return alike
 
     def _constants(self, name: str, table: Table, skip: set[str]) -> None:
         for column in table.columns:
@@ -267,13 +290,17 @@ class _Drafter:
     def _finish(self, name: str) -> None:
         relation = self._structure.relations[name]
         used = self._used[name]
-        self._loop.act(SetSource(name, relation_sql(relation, used, self._source.quote)))
         wanted = {c: f"{name}.{f}" for (e, f), q in self._open.items() if e == name for c in self._asked_columns(q)}
-        self._loop.act(LeaveColumns(name, reasons(relation, used, wanted)))
+        # What an open question may want is read too, so that its answer changes nothing that is staged.
+        drawn = used | set(wanted)
+        self._loop.act(SetSource(name, relation_sql(relation, drawn, self._source.quote)))
+        self._loop.act(LeaveColumns(name, reasons(relation, used, drawn, wanted)))
 
     def _asked_columns(self, question: str) -> list[str]:
         made = self._ladder.question(question)
-        return [str(c["answer"]).removeprefix("column:") for c in made.candidates[:1]] if made is not None else []
+        if made is None:
+            return []
+        return [str(c["answer"]).removeprefix("column:") for c in made.candidates if str(c["answer"]).startswith("column:")]
 
     def _hold(self) -> dict[str, tuple[str, ...]]:
         """Holds the entities that wait, and those that can't do without one that does."""

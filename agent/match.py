@@ -7,7 +7,7 @@ rival to another. It ranks and explains; whether a candidate is sure enough is t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from agent.composites import composite_candidates
@@ -63,11 +63,12 @@ def match_fields(
     entities: Mapping[str, str],
     *,
     skip: frozenset[str] = frozenset(),
+    alike: Callable[[str, str], float] = lambda a, b: 0.0,
 ) -> tuple[FieldMatch, ...]:
     """The candidates of every writable column of `table`, drawn from `relation`.
 
     `entities` maps source tables to the target tables their rows go to. `skip` are columns filled otherwise
-    (the id, a constant)."""
+    (the id, a constant). `alike` gives the share of rows in which two columns hold the same."""
     raw: dict[str, list[FieldCandidate]] = {}
     weak: dict[str, list[FieldCandidate]] = {}
     wanted = [c for c in table.columns if not c.generated and c.name not in skip]
@@ -91,7 +92,7 @@ def match_fields(
     for column in wanted:  # a required column is asked about with whatever there is
         if not raw[column.name] and not column.nullable and not column.has_default and not column.identity:
             raw[column.name] = weak[column.name][:4]
-    settled = _weigh(raw, wanted_meanings)
+    settled = _weigh(raw, wanted_meanings, alike)
     claimed = {c.columns[0] for found in settled.values() for c in found[:1] if c.confidence >= 0.6}
     out = []
     for column in wanted:
@@ -171,7 +172,13 @@ def readable(meaning: Meaning) -> bool:
 
 def relation_meanings(relation: Relation) -> dict[str, Meaning]:
     """What each column of a relation says, read in the company of the others."""
-    return in_company({o.name: column_meaning(o.name, relation.main) for o in relation.columns}, relation.main)
+    said = {o.name: column_meaning(o.name, relation.main) for o in relation.columns}
+    for origin in relation.columns:
+        meaning = said[origin.name]
+        flag = origin.profile.trait("boolean") == 1 and origin.profile.distinct <= 2
+        if flag and meaning.qualifiers and meaning.core <= {"address", "email", "phone", "name"}:
+            said[origin.name] = Meaning(meaning.qualifiers, faint=meaning.core)  # `primary_address` = 1: is primary
+    return in_company(said, relation.main)
 
 
 def table_meanings(table: Table) -> dict[str, Meaning]:
@@ -232,10 +239,12 @@ def _candidate(
 ) -> FieldCandidate:
     near = nearness(meanings[origin.name], wanted)
     own_country = country if country != origin.name else ""
-    conversion = convert(origin.name, origin.profile, column, table, own_country)
+    conversion = convert(origin.name, origin.profile, column, table, own_country, wanted)
     strength = _strength(near.score, near.conflict, conversion, 0.8 if column.kind is Kind.ENUM else 0.45)
     if origin.profile.empty_share > 0.98:
         strength *= 0.9
+    if not column.nullable and not column.has_default:
+        strength *= origin.found  # rows that find nothing on the other side would have no value
     plan: dict[str, object] = {"sql": conversion.sql} if conversion.sql else {"from": conversion.column}
     evidence: dict[str, object] = {
         "names": round(near.score, 2),
@@ -338,7 +347,7 @@ def _rank(meaning: Meaning) -> int:
 
 
 def _weigh(
-    raw: dict[str, list[FieldCandidate]], meanings: Mapping[str, Meaning]
+    raw: dict[str, list[FieldCandidate]], meanings: Mapping[str, Meaning], alike: Callable[[str, str], float]
 ) -> dict[str, list[FieldCandidate]]:
     """Confidence from the rivals on both sides.
 
@@ -357,6 +366,7 @@ def _weigh(
         for index, candidate in enumerate(ordered):
             rivals = [
                 r.strength * (0.25 if _better_elsewhere(r, target, best_for) or _lesser(r, candidate) else 0.6 if _yields(r, candidate, wanted) else 1.0)
+                * (1 - _same_values(r, candidate, alike))
                 for r in ordered
                 if r is not candidate
             ]
@@ -371,6 +381,17 @@ def _weigh(
             weighed.append(replace(candidate, confidence=round(max(0.0, min(0.99, confidence)) * (1.0 if index == 0 else 0.8), 3)))
         out[target] = weighed
     return out
+
+
+def _same_values(rival: FieldCandidate, candidate: FieldCandidate, alike: Callable[[str, str], float]) -> float:
+    """How far a rival holds the same as the candidate, so that little hangs on which of them is taken; 0 but for
+    near copies, and the column with the plainer name is the one to take."""
+    if len(rival.columns) != 1 or len(candidate.columns) != 1:
+        return 0.0
+    if len(words(rival.columns[0])) < len(words(candidate.columns[0])):
+        return 0.0
+    share = alike(candidate.columns[0], rival.columns[0])
+    return share if share >= 0.9 else 0.0
 
 
 def _lesser(rival: FieldCandidate, candidate: FieldCandidate) -> bool:
@@ -396,7 +417,8 @@ def _order_bonus(candidate: FieldCandidate, wanted: Meaning) -> float:
         return 0.2
     if wanted.place or len(candidate.columns) != 1:
         return 0.0
-    return 0.12 - 0.02 * _rank(column_meaning(candidate.columns[0]))
+    plainer = 0.01 * min(4, len(words(candidate.columns[0])))
+    return 0.12 - plainer - 0.02 * _rank(column_meaning(candidate.columns[0]))
 
 
 def _yields(rival: FieldCandidate, candidate: FieldCandidate, wanted: Meaning) -> bool:

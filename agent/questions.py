@@ -5,13 +5,28 @@ An answer is recorded and nothing else; the plan changes when the job goes on (`
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
 from agent.matter import NONE
+from agent.zones import check_zone
 from workspace.errors import UsageError
 from workspace.events import DecisionMade, QuestionAnswered, QuestionAsked
 from workspace.log import Workspace
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """`{"Finance": "banking"}` or `Finance=banking; Press=other` as a map. UsageError for anything else."""
+    if text.lstrip().startswith("{"):
+        try:
+            return {str(k): str(v) for k, v in json.loads(text).items()}
+        except ValueError:
+            raise UsageError("the answer is not valid JSON", advice="write value=label; value=label") from None
+    pairs = [p.partition("=") for p in text.split(";") if p.strip()]
+    if not pairs or any(not equals for _, equals, _ in pairs):
+        raise UsageError("not a list of values with labels", advice="write value=label; value=label")
+    return {value.strip(): label.strip() for value, _, label in pairs}
 
 
 @dataclass(frozen=True)
@@ -30,7 +45,7 @@ class Question:
     @property
     def free(self) -> bool:
         """True where an answer may be text of one's own (a time zone, a map of values, a constant)."""
-        return self.kind in ("zone", "values", "required", "key")
+        return self.kind in ("zone", "values", "required", "key", "format")
 
 
 def open_questions(workspace: Workspace) -> list[Question]:
@@ -55,9 +70,13 @@ def answer_question(workspace: Workspace, question: str, answer: Any, by: str = 
     found = next((q for q in open_questions(workspace) if q.id == question or q.subject == question), None)
     if found is None:
         raise UsageError(f"no open question {question!r}", advice="`migrate answer` lists those there are")
-    if isinstance(answer, str) and answer.isdigit() and 1 <= int(answer) <= len(found.candidates) and not found.free:
+    if isinstance(answer, str) and answer.isdigit() and 1 <= int(answer) <= len(found.candidates) and found.kind != "values":
         answer = found.candidates[int(answer) - 1]["answer"]
     allowed = {c["answer"] for c in found.candidates} | {NONE}
+    if found.kind == "values" and isinstance(answer, str):
+        answer = _pairs(answer)
+    if found.kind == "zone" and not check_zone(str(answer)):
+        raise UsageError(f"no time zone {answer!r}", advice="name it as America/New_York or Europe/Berlin, or UTC")
     if not found.free and answer not in allowed:
         shown = ", ".join(sorted(map(str, allowed)))
         raise UsageError(f"{answer!r} is no answer to {found.id}", advice=f"answer one of: {shown}")

@@ -60,6 +60,7 @@ class _Lookups:
 
     def share(self, values: Sequence[str], table: str) -> float:
         """The share of the distinct values that are keys of `table`; 0 where it has no single key."""
+        looked_for = len(values)
         profile = self._tables[table]
         if len(profile.key) != 1 or not profile.rows or not values:
             return 0.0
@@ -79,7 +80,7 @@ class _Lookups:
         relation = ".".join(self._source.quote(p) for p in table.split("."))
         sql = f"SELECT COUNT(*) FROM {relation} WHERE {self._source.quote(profile.key[0])} IN ({marks})"
         (count,) = self._source.query(sql, list(values))[0]
-        return min(1.0, int(str(count)) / len(values))
+        return min(1.0, int(str(count)) / looked_for)
 
 
 def _may_point(table: str, profile: ColumnProfile, own: TableProfile) -> bool:

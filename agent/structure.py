@@ -40,6 +40,7 @@ class Origin:
     profile: ColumnProfile
     through: str = ""
     aggregate: str = ""  # MIN or MAX, where it is read through a link
+    found: float = 1.0  # the share of keys that the joined table has
 
 
 @dataclass(frozen=True)
@@ -280,7 +281,7 @@ def _lists(
                 continue
             as_name = column if column not in taken else f"{table.name}_{column}"
             if as_name not in taken:
-                origins.append(Origin(as_name, table.name, profile, through=f"{reference.column}>{table.name}"))
+                origins.append(Origin(as_name, table.name, profile, through=f"{reference.column}>{table.name}", found=reference.share))
         sql = f"LEFT JOIN {quote(table.name)} {{alias}} ON {{alias}}.{quote(reference.key)} = m.{quote(reference.column)}"
         yield Join(f"{reference.column}>{table.name}", "", sql, optional=True), origins, []
 

@@ -8,11 +8,12 @@ from agent.profile import ColumnProfile
 from agent.structure import Relation
 
 
-def reasons(relation: Relation, used: set[str], wanted: Mapping[str, str]) -> dict[str, str]:
+def reasons(relation: Relation, used: set[str], drawn: set[str], wanted: Mapping[str, str]) -> dict[str, str]:
     """A reason for each column of the relation that no field draws on.
 
-    `wanted` maps columns to fields that may want them: their question is open."""
-    through = {o.through for o in relation.columns if o.name in used and ">" in o.through}
+    `drawn` are all columns that its SELECT is made for; `wanted` maps columns to fields that may want them:
+    their question is open."""
+    through = {o.through for o in relation.columns if o.name in drawn and ">" in o.through}
     out = {}
     for origin in relation.columns:
         if origin.name in used or (">" in origin.through and origin.through not in through):

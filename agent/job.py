@@ -1,0 +1,393 @@
+"""The whole job: survey, match, preview, load, verify; started, or gone on with.
+
+Drives the engine and answers for the exit code. What the log has decided is not decided again; what the
+target's ledger has is not moved again; an entity whose rows have begun to move keeps the plan it began with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from agent.draft import Draft, draft
+from agent.ladder import AUTONOMY, Ladder
+from agent.loop import Loop, last_plan
+from agent.models.protocol import Encoder, Model
+from agent.questions import open_questions
+from agent.remedy import Applied, find_remedies
+from connectors.dsn import Dsn, open_source, open_target
+from connectors.postgres import PostgresTarget
+from connectors.protocols import Catalogue, Source
+from engine.check import CheckedPlan, check_plan
+from engine.context import Context, Progress
+from engine.load import LoadOutcome, load
+from engine.plan import Plan, dump_plan, load_plan
+from engine.preview import Preview, preview
+from engine.verify import Verification, verify
+from workspace.errors import (
+    CatalogueError,
+    InterruptedJobError,
+    PackhorseError,
+    UsageError,
+    WaitingForPersonError,
+    WorkspaceError,
+)
+from workspace.events import BatchCommitted, Interrupted, JobFinished, JobStarted, LessonLearnt, PhaseStarted
+from workspace.experience_store import ExperienceStore
+from workspace.lock import JobLock
+from workspace.log import Workspace
+from workspace.paths import JobPaths, find_job, new_job_name
+
+MASK = "***"
+
+
+@dataclass(frozen=True)
+class JobRequest:
+    """What to do. `zone` is the time zone of the source's clock, where it is known. `tolerate` is how many rows
+    may be in quarantine at the end: a share of those read below 1, else a number of rows."""
+
+    source_dsn: str
+    target_dsn: str
+    plan_path: Path | None = None
+    job: str | None = None
+    model: str | None = None
+    autonomy: float = AUTONOMY
+    dry_run: bool = False
+    yes: bool = False
+    tolerate: float = 0.1
+    zone: str | None = None
+    base: Path = field(default_factory=Path.cwd)
+
+
+@dataclass(frozen=True)
+class Step:
+    """Where the job is, for a person who watches; `engine.context.Progress` and the model's calls so far."""
+
+    phase: str
+    entity: str = ""
+    rows_done: int = 0
+    rows_total: int | None = None
+    quarantined: int = 0
+    model_calls: int = 0
+
+
+@dataclass(frozen=True)
+class JobOutcome:
+    """What became of the job. `outcome` is done, dry run, declined, waiting or not verified; `held` names the
+    entities that wait for a person and their questions."""
+
+    job: str
+    outcome: str
+    exit_code: int
+    plan: Plan
+    preview: Preview | None = None
+    loaded: LoadOutcome | None = None
+    verification: Verification | None = None
+    held: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    questions: int = 0
+
+
+class Watch(Protocol):
+    """Called often; must be cheap."""
+
+    def __call__(self, step: Step, /) -> None:
+        """Takes the step."""
+
+
+def run_job(
+    request: JobRequest,
+    *,
+    progress: Watch = lambda step: None,
+    stop: Callable[[], bool] = lambda: False,
+    confirm: Callable[[Preview], bool] = lambda preview: True,
+) -> JobOutcome:
+    """Runs a job from the start, or goes on with one of the same name.
+
+    `confirm` is asked once before the first row moves. Raises PackhorseError with the exit code to give:
+    UsageError and its kin before anything moved, InterruptedJobError when `stop` said so (resumable)."""
+    source, target = Dsn.parse(request.source_dsn), Dsn.parse(request.target_dsn)
+    job = request.job or new_job_name(request.source_dsn, request.target_dsn)
+    paths = JobPaths(request.base, job)
+    given = load_plan(request.plan_path) if request.plan_path is not None else None
+    with ExitStack() as stack:
+        from_system = open_source(source)
+        stack.callback(from_system.close)
+        to_system = open_target(target)
+        stack.callback(to_system.close)
+        if not to_system.catalogue().tables:
+            raise CatalogueError("the target holds no tables", where=to_system.dsn, advice="create the target's schema first")
+        paths.create()
+        stack.enter_context(JobLock(paths))
+        workspace = stack.enter_context(Workspace.open(paths, write=True))
+        _begin(workspace, request, job, source, target)
+        run = _Run(request, paths, workspace, from_system, to_system, source.identity, progress, stop, confirm)
+        stack.callback(run.close)
+        return run.go(given)
+
+
+def resume_job(
+    job: str | None = None,
+    *,
+    base: Path | None = None,
+    source_dsn: str | None = None,
+    target_dsn: str | None = None,
+    progress: Watch = lambda step: None,
+    stop: Callable[[], bool] = lambda: False,
+    confirm: Callable[[Preview], bool] = lambda preview: True,
+) -> JobOutcome:
+    """Goes on with a job, the newest without a name. DSNs are needed only where theirs held a password.
+
+    Raises WorkspaceError where there is no such job, UsageError where a DSN has to be given again."""
+    paths = find_job(base or Path.cwd(), job)
+    with Workspace.open(paths) as workspace:
+        begun = next((e.event for e in workspace.events(types=[JobStarted]) if isinstance(e.event, JobStarted)), None)
+    if begun is None:
+        raise WorkspaceError(f"the job {paths.job} never began", where=str(paths.folder), advice="migrate run starts one")
+    options = begun.options
+    request = JobRequest(
+        source_dsn=_again(source_dsn, options.get("source_dsn"), "--source"),
+        target_dsn=_again(target_dsn, options.get("target_dsn"), "--target"),
+        plan_path=None,
+        job=paths.job,
+        model=options.get("model"),
+        autonomy=float(options.get("autonomy", AUTONOMY)),
+        dry_run=False,
+        yes=bool(options.get("yes", False)),
+        tolerate=float(options.get("tolerate", 0.1)),
+        zone=options.get("zone"),
+        base=paths.base,
+    )
+    return run_job(request, progress=progress, stop=stop, confirm=confirm)
+
+
+def _again(given: str | None, kept: object, option: str) -> str:
+    if given is not None:
+        return given
+    if not isinstance(kept, str) or MASK in kept:
+        raise UsageError(
+            "the job's DSN held a password, which is kept nowhere", where=str(kept or ""),
+            advice=f"give it again with {option}, or keep it in a variable and say ${{NAME}}",
+        )  # fmt: skip
+    return kept
+
+
+def _begin(workspace: Workspace, request: JobRequest, job: str, source: Dsn, target: Dsn) -> None:
+    """Records the start once; a job of that name that moves something else is refused."""
+    begun = next((e.event for e in workspace.events(types=[JobStarted]) if isinstance(e.event, JobStarted)), None)
+    if begun is not None:
+        if (begun.options.get("from"), begun.options.get("to")) != (source.identity, target.identity):
+            raise UsageError(
+                f"the job {job} is of other systems", where=str(workspace.paths.folder), advice="choose another --job name"
+            )
+        return
+    options = {
+        "source_dsn": request.source_dsn if not source.password or "${" in request.source_dsn else source.masked,
+        "target_dsn": request.target_dsn if not target.password or "${" in request.target_dsn else target.masked,
+        "from": source.identity,
+        "to": target.identity,
+        "plan": str(request.plan_path) if request.plan_path else None,
+        "model": request.model,
+        "autonomy": request.autonomy,
+        "dry_run": request.dry_run,
+        "yes": request.yes,
+        "tolerate": request.tolerate,
+        "zone": request.zone,
+    }
+    workspace.record(JobStarted(job=job, source=source.masked, target=target.masked, options=options))
+
+
+class _Run:
+    """One process's part of a job."""
+
+    def __init__(
+        self, request: JobRequest, paths: JobPaths, workspace: Workspace, source: Source, target: PostgresTarget,
+        identity: str, progress: Watch, stop: Callable[[], bool], confirm: Callable[[Preview], bool],
+    ) -> None:  # fmt: skip
+        self._request, self._paths, self._workspace = request, paths, workspace
+        self._source, self._target, self._identity = source, target, identity
+        self._progress, self._stop, self._confirm = progress, stop, confirm
+        self._catalogue: Catalogue = target.catalogue()
+        self._calls = 0
+        self._model: Model | None = None
+        self._encoder: Encoder | None = None
+        self._experience = _experience()
+        self._applied: list[Applied] = []
+
+    def close(self) -> None:
+        """Frees the model and the store."""
+        if self._model is not None:
+            self._model.close()
+        if self._experience is not None:
+            self._experience.close()
+
+    def go(self, given: Plan | None) -> JobOutcome:
+        """The phases in order. Records how it ended, whatever way."""
+        try:
+            outcome = self._phases(given)
+        except InterruptedJobError:
+            self._workspace.record(Interrupted("SIGINT"), JobFinished("interrupted", InterruptedJobError.exit_code))
+            raise
+        except WaitingForPersonError as error:
+            self._workspace.record(JobFinished("waiting", error.exit_code))
+            raise
+        except PackhorseError as error:
+            self._workspace.record(JobFinished(f"failed: {error.what}"[:200], error.exit_code))
+            raise
+        self._workspace.record(JobFinished(outcome.outcome, outcome.exit_code))
+        return outcome
+
+    def _phases(self, given: Plan | None) -> JobOutcome:
+        drafted, plan = self._plan(given)
+        held = drafted.held if drafted is not None else {}
+        if not plan.entities:
+            raise WaitingForPersonError(
+                "nothing can be moved before a person answers",
+                where=f"job {self._paths.job}",
+                advice=f"migrate answer {self._paths.job}",
+            )
+        checked = check_plan(plan, self._source, self._catalogue)
+        begun = self._begun()
+        shown: Preview | None = None
+        if self._request.dry_run or (not begun and (drafted is not None or not self._request.yes)):
+            shown, checked = self._preview(checked, drafted is not None)
+        if self._request.dry_run:
+            return self._end("dry run", 0, checked.plan, held, shown)
+        if not begun and shown is not None and not self._confirm(shown):
+            return self._end("declined", InterruptedJobError.exit_code, checked.plan, held, shown)
+        loaded = load(self._context(checked))
+        verified = verify(self._context(checked), ask_source=False)
+        self._learn(verified.ok)
+        self._workspace.record(PhaseStarted("done"))
+        return self._end(*self._verdict(loaded, verified, held), checked.plan, held, shown, loaded, verified)
+
+    # -- the plan ---------------------------------------------------------------------------------
+
+    def _plan(self, given: Plan | None) -> tuple[Draft | None, Plan]:
+        """The plan to go by: the one given, the log's where rows have begun to move by a given one, or a draft."""
+        last = last_plan(self._workspace)
+        if given is not None or (last is not None and self._given_before()):
+            plan = given if given is not None else last
+            assert plan is not None
+            loop = Loop(self._workspace, self._frozen(plan, last), self._catalogue)
+            return None, self._kept(loop.keep_version("file", "given"))
+        self._open_model()
+        drafted = draft(
+            self._source, self._catalogue, self._workspace, model=self._model, encoder=self._encoder,
+            autonomy=self._request.autonomy, experience=self._experience, zone=self._request.zone,
+            watch=self._watch, on_call=self._count, keep=lambda plan: self._frozen(plan, last),
+        )  # fmt: skip
+        return drafted, self._kept(drafted.plan)
+
+    def _given_before(self) -> bool:
+        begun = next((e.event for e in self._workspace.events(types=[JobStarted]) if isinstance(e.event, JobStarted)), None)
+        return begun is not None and bool(begun.options.get("plan"))
+
+    def _frozen(self, plan: Plan, last: Plan | None) -> Plan:
+        """The plan, with entities whose rows have begun to move as they were, maps included."""
+        begun = self._begun()
+        if last is None or not begun:
+            return plan
+        entities, maps = dict(plan.entities), dict(plan.value_maps)
+        for name in begun & set(last.entities):
+            entities[name] = last.entities[name]
+            for planned in last.entities[name].fields.values():
+                if planned.map is not None:
+                    maps[planned.map] = last.value_maps[planned.map]
+        return plan.model_copy(update={"entities": entities, "value_maps": maps, "version": last.version})
+
+    def _begun(self) -> set[str]:
+        """The entities whose rows have begun to move."""
+        return {
+            e.event.entity for e in self._workspace.events(types=[BatchCommitted]) if isinstance(e.event, BatchCommitted)
+        }
+
+    def _kept(self, plan: Plan) -> Plan:
+        """Writes the plan beside the log, for a person to read."""
+        file = self._paths.plans / f"plan-{plan.version}.yaml"
+        file.touch(mode=0o600)
+        file.write_text(dump_plan(plan), encoding="utf-8")
+        return plan
+
+    # -- the phases -------------------------------------------------------------------------------
+
+    def _preview(self, checked: CheckedPlan, ours: bool) -> tuple[Preview, CheckedPlan]:
+        """The preview; of a plan that we drafted again after remedies were found."""
+        shown = preview(self._context(checked))
+        if not ours:
+            return shown, checked
+        loop = Loop(self._workspace, checked.plan, self._catalogue)
+        ladder = Ladder(
+            self._workspace, model=self._model, encoder=self._encoder, experience=self._experience,
+            autonomy=self._request.autonomy, on_call=self._count,
+        )  # fmt: skip
+        self._applied = find_remedies(shown, checked.plan, self._catalogue, ladder, loop, self._experience)
+        if not self._applied:
+            return shown, checked
+        plan = self._kept(loop.keep_version("rule", "remedies for what the preview found"))
+        checked = check_plan(plan, self._source, self._catalogue)
+        return preview(self._context(checked)), checked
+
+    def _context(self, checked: CheckedPlan) -> Context:
+        return Context(
+            self._paths, self._workspace, self._source, self._target, checked, self._identity, self._passed_on, self._stop
+        )
+
+    def _passed_on(self, step: Progress) -> None:
+        self._progress(Step(step.phase, step.entity, step.rows_done, step.rows_total, step.quarantined, self._calls))
+
+    def _watch(self, phase: str, what: str, done: int, total: int) -> None:
+        if self._stop():
+            raise InterruptedJobError(
+                "interrupted; nothing was written to the target", where=f"job {self._paths.job}",
+                advice=f"migrate resume {self._paths.job}",
+            )  # fmt: skip
+        self._progress(Step(phase, what, done, total, 0, self._calls))
+
+    def _count(self, calls: int) -> None:
+        self._calls = calls
+        self._progress(Step("match", "", 0, None, 0, calls))
+
+    def _open_model(self) -> None:
+        if self._request.model == "none" or self._model is not None:
+            return
+        from agent.models.open import open_model  # loads a native library; not for a job that needs no model
+
+        if self._encoder is None:
+            self._model, self._encoder = open_model(self._request.model)
+
+    def _learn(self, held: bool) -> None:
+        """A remedy that was taken is a lesson, by whether the job was verified with it."""
+        for applied in self._applied:
+            if self._experience is not None:
+                self._experience.record("failure", applied.signature, applied.remedy, held)
+            self._workspace.record(LessonLearnt(applied.signature, applied.remedy, held))
+
+    # -- the end ----------------------------------------------------------------------------------
+
+    def _verdict(
+        self, loaded: LoadOutcome, verified: Verification, held: dict[str, tuple[str, ...]]
+    ) -> tuple[str, int]:
+        if not verified.ok:
+            return "not verified", 1
+        if held:
+            return "waiting", WaitingForPersonError.exit_code
+        limit = self._request.tolerate * loaded.read if self._request.tolerate < 1 else self._request.tolerate
+        return ("done", 3) if loaded.quarantined > limit else ("done", 0)
+
+    def _end(
+        self, outcome: str, code: int, plan: Plan, held: dict[str, tuple[str, ...]], shown: Preview | None,
+        loaded: LoadOutcome | None = None, verified: Verification | None = None,
+    ) -> JobOutcome:  # fmt: skip
+        questions = len(open_questions(self._workspace))
+        return JobOutcome(self._paths.job, outcome, code, plan, shown, loaded, verified, held, questions)
+
+
+def _experience() -> ExperienceStore | None:
+    """The store of lessons, or None where it can't be opened: a job can do without."""
+    try:
+        return ExperienceStore.open()
+    except PackhorseError:
+        return None
