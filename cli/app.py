@@ -76,7 +76,8 @@ def _report(code: str, what: str, where: str, advice: str, *, exit_code: int) ->
     from cli.views.text import one_line
 
     console = on_stderr()
-    console.print(f"error {code}:", style="bold red", end=" ")
+    word = {4: "waiting", 130: "interrupted"}.get(exit_code, "error")
+    console.print(f"{word} {code}:", style="bold red" if word == "error" else "bold yellow", end=" ")
     console.print(masked(one_line(what)))
     for name, text in (("at", where), ("do", advice)):
         if text:

@@ -9,24 +9,28 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cli.options import here
 from cli.signals import StopFlag, stop_on_signals
-from cli.views import run as view
-from cli.views.live import LiveView
+from cli.views import preview as view
+from cli.views import status
+from cli.views.live import LiveView, Step
 from cli.views.output import on_stderr, on_stdout, print_json
-from cli.views.status import document, show
-from workspace.lock import lock_holder
 from workspace.log import Workspace
 from workspace.paths import find_job
 from workspace.state import state_at
 
 if TYPE_CHECKING:
     from agent.job import JobOutcome
+    from engine.preview import Preview
 
 
 class Act(Protocol):
-    """Runs the job; `agent.job.run_job` with its request."""
+    """Runs the job: `run_job` or `resume_job` of agent.job, with what it needs."""
 
     def __call__(
-        self, *, progress: Callable[[Any], None], stop: Callable[[], bool], confirm: Callable[[Any], bool]
+        self,
+        *,
+        progress: Callable[[Step], None],
+        stop: Callable[[], bool],
+        confirm: Callable[[Preview], bool],
     ) -> JobOutcome:
         """What became of the job. Raises PackhorseError."""
 
@@ -35,25 +39,46 @@ def conduct(title: str, act: Act, *, yes: bool, as_json: bool) -> int:
     """Runs the job and returns its exit code; tells the end on stdout, all else on stderr."""
     with stop_on_signals() as stop, LiveView(on_stderr(), title) as live:
         outcome = act(progress=live, stop=stop, confirm=_asker(live, stop, yes))
+    if outcome.outcome == "dry run" and outcome.preview is not None:
+        tell_preview(outcome, side_by_side=True, as_json=as_json)
+        return outcome.exit_code
     paths = find_job(here(), outcome.job)
     with Workspace.open(paths) as workspace:
         state = state_at(workspace)
     if as_json:
-        print_json({**document(paths.job, state, lock_holder(paths)), "exit_code": outcome.exit_code})
+        print_json({**status.document(paths.job, state, None), "exit_code": outcome.exit_code})
     else:
-        show(on_stdout(), paths.job, state, None)
+        status.show(on_stdout(), paths.job, state, None)
     return outcome.exit_code
 
 
-def _asker(live: LiveView, stop: StopFlag, yes: bool) -> Callable[[Any], bool]:
+def tell_preview(outcome: JobOutcome, *, side_by_side: bool, as_json: bool) -> None:
+    """The preview of a dry run, on stdout."""
+    assert outcome.preview is not None
+    if as_json:
+        print_json(_document(outcome))
+    else:
+        made_of = view.origins(outcome.plan) if side_by_side else None
+        view.show(on_stdout(), outcome.job, outcome.preview, made_of)
+
+
+def _document(outcome: JobOutcome) -> dict[str, Any]:
+    assert outcome.preview is not None
+    held = {name: list(questions) for name, questions in outcome.held.items()}
+    return {"job": outcome.job, **outcome.preview.to_dict(), "held": held, "questions": outcome.questions}
+
+
+def _asker(live: LiveView, stop: StopFlag, yes: bool) -> Callable[[Preview], bool]:
     """Asks once before the first row moves; without a terminal, and with --yes, goes on by itself."""
 
-    def confirm(preview: Any) -> bool:
+    def confirm(preview: Preview) -> bool:
         if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
             return True
         live.pause()
-        view.show_before(on_stderr(), preview)
-        on_stderr().print("move these rows? [y/N] ", end="")
+        view.show_counts(on_stderr(), preview)
+        for entity in preview.entities:
+            view.show_failures(on_stderr(), entity)
+        on_stderr().print("\nmove these rows? [y/N] ", end="")
         answer = sys.stdin.readline().strip().lower()
         live.go_on()
         return answer in ("y", "yes") and not stop()

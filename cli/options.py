@@ -26,12 +26,12 @@ Model = Annotated[
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; what is unsure waits in migrate answer.")]
 Autonomy = Annotated[
-    float | None,
+    float,
     typer.Option(
         "--autonomy",
         min=0,
         max=1,
-        help="How sure a decision must be to be taken without a person: 1 asks the most.",
+        help="How sure a decision must be to be taken without a person, 0 to 1; the more, the more is asked.",
     ),
 ]
 PlanFile = Annotated[

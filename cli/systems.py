@@ -37,7 +37,7 @@ def job_dsn(side: str, given: str | None, belief: Belief) -> str:
     """The DSN of a job's `side` (source or target). UsageError where its password would be needed."""
     if given:
         return given
-    recorded = str(belief.options.get(side) or getattr(belief, side))
+    recorded = str(belief.options.get(f"{side}_dsn") or getattr(belief, side))
     if not recorded or "***" in recorded:
         raise UsageError(
             f"the password of the job's {side} is not kept",

@@ -13,7 +13,11 @@ from cli.doctor import doctor
 from cli.init import init
 from cli.inspect import inspect
 from cli.jobs import jobs
+from cli.preview import preview
+from cli.resume import resume
+from cli.run import run
 from cli.status import status
+from cli.verify import verify
 
 UsageProblem: type[Exception] = typer.BadParameter.__mro__[2]
 """What Typer raises for a command that was called wrongly; it gives that class no public name."""
@@ -44,12 +48,16 @@ def _migrate(
     """Carry a company's records out of a legacy CRM and into a cloud database."""
 
 
+app.command()(run)
+app.command()(resume)
 app.add_typer(plan.app, name="plan")
+app.command()(preview)
 app.command()(jobs)
 app.command()(status)
 app.command()(inspect)
 app.add_typer(quarantine.app, name="quarantine")
 app.command()(answer)
+app.command()(verify)
 app.command()(doctor)
 app.command()(init)
 

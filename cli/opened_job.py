@@ -1,0 +1,64 @@
+"""A job opened to work on: locked, its log open for writing, both systems connected, its plan checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from cli.systems import job_dsn, opened
+from workspace.errors import UsageError
+from workspace.lock import JobLock
+from workspace.log import Workspace
+from workspace.paths import JobPaths
+from workspace.state import state_at
+
+if TYPE_CHECKING:
+    from engine.context import Context
+    from engine.plan import Plan
+
+
+@contextmanager
+def opened_job(
+    paths: JobPaths,
+    source: str | None,
+    target: str | None,
+    *,
+    progress: Callable[[Any], None],
+    stop: Callable[[], bool],
+) -> Iterator[Context]:
+    """The job as the engine works on it, under the latest plan of its log. UsageError where it has none."""
+    from engine.plan import parse_plan
+
+    with Workspace.open(paths) as workspace:
+        belief = state_at(workspace).belief
+    if not belief.plan:
+        raise UsageError(f"job {paths.job!r} has no plan yet", advice=f"migrate resume {paths.job} drafts one")
+    plan = parse_plan(belief.plan, f"plan version {belief.plan_version} of {paths.job}")
+    dsns = job_dsn("source", source, belief), job_dsn("target", target, belief)
+    with (
+        JobLock(paths),
+        Workspace.open(paths, write=True) as workspace,
+        _context(paths, workspace, plan, dsns, progress, stop) as context,
+    ):
+        yield context
+
+
+@contextmanager
+def _context(
+    paths: JobPaths,
+    workspace: Workspace,
+    plan: Plan,
+    dsns: tuple[str, str],
+    progress: Callable[[Any], None],
+    stop: Callable[[], bool],
+) -> Iterator[Context]:
+    from connectors.dsn import Dsn
+    from engine.check import check_plan
+    from engine.context import Context
+    from engine.prepare import try_queries
+
+    with opened(*dsns) as (source, target):
+        checked = check_plan(plan, source, target.catalogue())
+        try_queries(paths, checked)
+        yield Context(paths, workspace, source, target, checked, Dsn.parse(dsns[0]).identity, progress, stop)

@@ -1,0 +1,75 @@
+"""`migrate preview`: what would happen, rows side by side; nothing is written to the target."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.conduct import tell_preview
+from cli.opened_job import opened_job
+from cli.options import AsJson, Job, PlanFile, here
+from cli.signals import StopFlag, stop_on_signals
+from cli.systems import GivenSource, GivenTarget, plan_dsn
+from cli.views.live import LiveView
+from cli.views.output import on_stderr
+from workspace.errors import UsageError
+from workspace.paths import find_job
+
+if TYPE_CHECKING:
+    from agent.job import JobOutcome
+
+Rows = Annotated[bool, typer.Option("--rows/--no-rows", help="Show rows side by side.")]
+
+
+def preview(
+    job: Job = None,
+    plan: PlanFile = None,
+    source: GivenSource = None,
+    target: GivenTarget = None,
+    rows: Rows = True,
+    as_json: AsJson = False,
+) -> int:
+    """Show what would happen, of a job or of a plan file: rows by outcome, what fails and why, what is left
+    behind, rows side by side. Nothing is written to the target.
+
+    The source is read once, into the stage of the job; `migrate resume` then loads just these rows.
+
+    JSON: `job`, `plan_version`, and `entities`, in load order, a list of objects with `entity`, `source`,
+    `target`, `read`, `load`, `unchanged`, `excluded`, `quarantined`, `changes`, `clusters`, `collisions`,
+    `collisions_total`, `unmapped`, `unaccounted`, `deferred`, `rows`; `held` (entities that wait, with their
+    questions) and `questions` (how many are open).
+    """
+    if job and plan:
+        raise UsageError("a job and --plan at once", advice="migrate preview JOB, or migrate preview --plan FILE")
+    with stop_on_signals() as stop, LiveView(on_stderr(), "preview") as live:
+        outcome = _of_plan(plan, source, target, live, stop) if plan else _of_job(job, source, target, live, stop)
+    tell_preview(outcome, side_by_side=rows, as_json=as_json)
+    return 0
+
+
+def _of_plan(file: Path, source: str | None, target: str | None, live: LiveView, stop: StopFlag) -> JobOutcome:
+    """A new job under the plan, as far as its preview."""
+    from agent.job import JobRequest, run_job
+    from engine.plan import load_plan
+
+    plan = load_plan(file)
+    request = JobRequest(
+        source_dsn=plan_dsn("source", source, plan.source),
+        target_dsn=plan_dsn("target", target, plan.target),
+        plan_path=file,
+        dry_run=True,
+        base=here(),
+    )
+    return run_job(request, progress=live, stop=stop)
+
+
+def _of_job(job: str | None, source: str | None, target: str | None, live: LiveView, stop: StopFlag) -> JobOutcome:
+    """A job that is there, under the latest plan of its log."""
+    from agent.job import JobOutcome
+    from engine.preview import preview as foresee
+
+    with opened_job(find_job(here(), job), source, target, progress=live, stop=stop) as context:
+        found = foresee(context)
+        return JobOutcome(context.paths.job, "dry run", 0, context.checked.plan, found)

@@ -1,0 +1,31 @@
+"""`migrate resume`: goes on with a job where it stopped."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from cli.conduct import conduct
+from cli.options import AsJson, Job, Yes, here
+from cli.systems import GivenSource, GivenTarget
+from workspace.paths import find_job
+
+
+def resume(
+    job: Job = None,
+    source: GivenSource = None,
+    target: GivenTarget = None,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> int:
+    """Go on with a job where it stopped: after Ctrl-C, a crash, a lost server, or answers.
+
+    What the target committed is not moved again; what was decided is not asked again. The DSNs are needed
+    only where theirs held a password.
+
+    JSON: what `migrate status --json` gives, with `exit_code`.
+    """
+    from agent.job import resume_job
+
+    paths = find_job(here(), job)
+    act = partial(resume_job, paths.job, base=paths.base, source_dsn=source, target_dsn=target)
+    return conduct(paths.job, act, yes=yes, as_json=as_json)

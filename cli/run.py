@@ -1,0 +1,70 @@
+"""`migrate run`: the whole job: survey, plan, preview, load, verify."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from cli.conduct import conduct
+from cli.options import AsJson, Autonomy, Model, PlanFile, Source, Target, Yes, here
+
+JobName = Annotated[
+    str | None, typer.Option("--job", metavar="NAME", help="The job's name; one is made up without it.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would happen and write nothing to the target.")]
+Tolerate = Annotated[
+    float,
+    typer.Option(
+        "--tolerate",
+        min=0,
+        metavar="SHARE|ROWS",
+        help="How many rows may be in quarantine at the end: a share of those read below 1, else rows. With"
+        " more, the exit code is 3.",
+    ),
+]
+Zone = Annotated[
+    str | None,
+    typer.Option("--zone", metavar="ZONE", help="The time zone of the source's clock, such as America/New_York."),
+]
+
+
+def run(
+    source: Source,
+    target: Target,
+    plan: PlanFile = None,
+    job: JobName = None,
+    model: Model = None,
+    autonomy: Autonomy = 0.9,
+    zone: Zone = None,
+    tolerate: Tolerate = 0.1,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> int:
+    """Carry the records over: survey, plan, preview, load, verify.
+
+    On a terminal it shows the plan's preview and asks once before the first row moves; with --yes, and off a
+    terminal, it goes on by itself, and what is unsure waits in `migrate answer`. Ctrl-C finishes the batch
+    at hand.
+
+    JSON: what `migrate status --json` gives, with `exit_code`; with --dry-run, what `migrate preview --json`
+    gives.
+    """
+    from agent.job import JobRequest, run_job
+
+    request = JobRequest(
+        source_dsn=source,
+        target_dsn=target,
+        plan_path=plan,
+        job=job,
+        model=model,
+        autonomy=autonomy,
+        dry_run=dry_run,
+        yes=yes,
+        tolerate=tolerate,
+        zone=zone,
+        base=here(),
+    )
+    return conduct(job or "migrate run", partial(run_job, request), yes=yes, as_json=as_json)

@@ -1,0 +1,47 @@
+"""`migrate verify`: does the equation hold, by counts of its own?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cli.opened_job import opened_job
+from cli.options import AsJson, Job, here
+from cli.signals import stop_on_signals
+from cli.systems import GivenSource, GivenTarget
+from cli.views import verify as view
+from cli.views.live import LiveView
+from cli.views.output import on_stderr, on_stdout, print_json
+from workspace.paths import find_job
+
+AskSource = Annotated[bool, typer.Option("--ask-source/--no-ask-source", help="Have the source count again too.")]
+
+
+def verify(
+    job: Job = None,
+    source: GivenSource = None,
+    target: GivenTarget = None,
+    ask_source: AskSource = True,
+    as_json: AsJson = False,
+) -> int:
+    """Check that read = loaded + merged + excluded + quarantined, row for row and hash for hash, by counting
+    anew in the stage and in the target. Exits with 1 where it doesn't hold.
+
+    JSON: `job`, `ok`, and `entities`, a list of objects with `entity`, `source`, `target`, `read`, `counted`
+    (by the source, or null), `loaded`, `merged`, `excluded`, `quarantined`, `problems`, `notes`.
+    """
+    from engine.verify import verify as reconcile
+
+    paths = find_job(here(), job)
+    with (
+        stop_on_signals() as stop,
+        LiveView(on_stderr(), "verify") as live,
+        opened_job(paths, source, target, progress=live, stop=stop) as context,
+    ):
+        found = reconcile(context, ask_source=ask_source)
+    if as_json:
+        print_json({"job": paths.job, **found.to_dict()})
+    else:
+        view.show(on_stdout(), paths.job, found)
+    return 0 if found.ok else 1

@@ -1,0 +1,107 @@
+"""A preview for a person: rows by outcome, failures before the load, what is left behind, rows side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.text import Text
+
+from cli.views.table import Heading, number, show_table
+from cli.views.text import visible
+
+if TYPE_CHECKING:
+    from engine.plan import Plan
+    from engine.preview import EntityPreview, Preview, RowShown
+
+Origins = Mapping[str, Mapping[str, Sequence[str]]]
+_WORDS = {"first": "a first row", "random": "by chance", "changed": "values changed", "worst": "would be quarantined"}
+_MOST = 8  # clusters and collisions shown of an entity
+
+
+def origins(plan: Plan) -> Origins:
+    """By entity and target column, the source columns it is made of; empty for a default."""
+    from engine.expressions import columns_of
+
+    return {
+        name: {
+            column: columns_of(field.expression) if field.expression else [] for column, field in entity.fields.items()
+        }
+        for name, entity in plan.entities.items()
+    }
+
+
+def show(console: Console, job: str, preview: Preview, side_by_side: Origins | None) -> None:
+    """The whole preview; rows side by side where `side_by_side` says what comes from what."""
+    show_counts(console, preview)
+    for entity in preview.entities:
+        show_failures(console, entity)
+        if side_by_side is not None:
+            for row in entity.rows:
+                _show_row(console, entity.entity, row, side_by_side[entity.entity])
+    _show_left_behind(console, preview)
+    console.print(f"\nnothing was written to the target. migrate resume {job} loads just these rows")
+
+
+def show_counts(console: Console, preview: Preview) -> None:
+    """The rows of each entity by outcome."""
+    headings = [
+        Heading("entity"), Heading("to"), number("read"), number("load"), number("unchanged"), number("excluded"),
+        number("quarantined"),
+    ]  # fmt: skip
+    rows = [
+        [each.entity, each.target, each.read, each.load, each.unchanged, each.excluded, each.quarantined]
+        for each in preview.entities
+    ]
+    sums = [sum(int(str(row[i])) for row in rows) for i in range(2, 7)]
+    show_table(console, headings, rows, total=["all", "", *sums])
+
+
+def show_failures(console: Console, entity: EntityPreview) -> None:
+    """What would be quarantined, what collides, and what changes on the way, of one entity."""
+    if entity.clusters or entity.changes:
+        console.print(f"\n{entity.entity}", style="bold")
+    for cluster in entity.clusters[:_MOST]:
+        console.print(f"  {cluster.count:>9,} to quarantine: {visible(cluster.signature, 110)}")
+    if len(entity.clusters) > _MOST:
+        console.print(f"  {'':>9} and {len(entity.clusters) - _MOST} clusters more")
+    for key, detail in entity.collisions[: _MOST // 2]:
+        console.print(f"  {'':>9} collision: {visible(key, 40)}: {visible(detail, 100)}")
+    for change, count in list(entity.changes.items())[:_MOST]:
+        console.print(f"  {count:>9,} changed: {visible(change, 110)}")
+
+
+def _show_row(console: Console, entity: str, row: RowShown, made_of: Mapping[str, Sequence[str]]) -> None:
+    console.print()
+    console.print(Text.assemble((f"{entity} {visible(row.key, 40)}", "bold"), f"  {_WORDS.get(row.kind, row.kind)}"))
+    if row.after is None:
+        console.print(f"  {visible(row.reason, 120)}", style="yellow")
+        failed = row.reason.partition(":")[0]
+        for column in made_of.get(failed, []):
+            console.print(f"    {visible(column)} = {_value(row.before.get(column))}")
+        return
+    lines = []
+    for field, value in row.after.items():
+        columns = [name for name in made_of.get(field, []) if name in row.before]
+        before = ", ".join(_value(row.before[name]) for name in columns)
+        if value is not None or any(row.before[name] for name in columns):
+            lines.append((", ".join(columns) or "default", before, field, _value(value)))
+    names = max((len(line[0]) for line in lines), default=0)
+    values = min(max((len(line[1]) for line in lines), default=0), 44)
+    for columns_text, before, field, value in lines:
+        console.print(f"  {columns_text:<{min(names, 30)}} {before:<{values}} -> {field} {value}")
+
+
+def _show_left_behind(console: Console, preview: Preview) -> None:
+    named = [(each.entity, column, why) for each in preview.entities for column, why in each.unmapped.items()]
+    silent = [(each.entity, column, None) for each in preview.entities for column in each.unaccounted]
+    if not named and not silent:
+        return
+    headings = [Heading("entity"), Heading("column"), Heading("left behind because", wrap=True)]
+    console.print()
+    show_table(console, headings, [*silent, *named], title="source columns that go nowhere")
+
+
+def _value(value: object) -> str:
+    return "NULL" if value is None else f"'{visible(value, 60)}'"

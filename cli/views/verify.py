@@ -1,0 +1,39 @@
+"""The reconciliation for a person: the equation by entity, what doesn't hold, and what is worth knowing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from cli.views.table import Heading, number, show_table
+from cli.views.text import one_line
+
+if TYPE_CHECKING:
+    from engine.verify import Verification
+
+
+def show(console: Console, job: str, found: Verification) -> None:
+    """The table, then the verdict."""
+    headings = [
+        Heading("entity"), Heading("to"), number("counted"), number("read"), number("loaded"), number("merged"),
+        number("excluded"), number("quarantined"), Heading("holds"),
+    ]  # fmt: skip
+    rows = [
+        [e.entity, e.target, e.counted, e.read, e.loaded, e.merged, e.excluded, e.quarantined, not e.problems]
+        for e in found.entities
+    ]
+    sums = [
+        sum(getattr(e, name) for e in found.entities)
+        for name in ("read", "loaded", "merged", "excluded", "quarantined")
+    ]
+    show_table(console, headings, rows, total=["all", "", None, *sums, found.ok])
+    for entity in found.entities:
+        for problem in entity.problems:
+            console.print(f"{entity.entity or job}: {one_line(problem)}", style="bold red")
+        for note in entity.notes:
+            console.print(f"{entity.entity}: {one_line(note)}")
+    if found.ok:
+        console.print(f"{job}: reconciled: read = loaded + merged + excluded + quarantined", style="green")
+    else:
+        console.print(f"{job}: NOT RECONCILED", style="bold red")
