@@ -1,0 +1,214 @@
+"""A language model in this process through llama.cpp: any GGUF file, no server, nothing leaves the machine.
+
+It chooses by log-probability and writes under a grammar, greedily, so that the same question gets the same
+answer. It never prints, never acts, and never lets a record value become a control token.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from agent.models.chat import Chat
+from agent.models.cores import IdleCores, physical_cores
+from agent.models.data_block import data_block, neutralise
+from agent.models.gguf_file import read_header
+from agent.models.native import BATCH, Context, Grammar, Weights, offloads
+from agent.models.protocol import Choice, Price, Prompt, Text
+from workspace.errors import ModelError
+
+CONTEXT = 4096
+ORDERS = 3
+_SMALL = 1_000_000_000  # parameters; below, options listed in a prompt are answered by their place in the list
+_GRAMMARS = 8  # compiled and kept
+Form = Literal["listed", "channel"]
+
+
+class LlamaCpp:
+    """A GGUF model. `form` is how it chooses:
+
+    `listed` puts the options into the prompt and scores each as the answer, averaged over several orders of
+    the list so that place cancels out; for models that follow instructions.
+
+    `channel` asks the other way round: how likely is the question, given that this option is its answer.
+    No list, so no order; the question is the same text for all options, so their length and frequency
+    don't matter. With the embedded 135M model it is right about three times as often (`bench/choose.py`).
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        threads: int = 0,
+        context: int = CONTEXT,
+        gpu_layers: int | None = None,
+        form: Form | None = None,
+    ) -> None:
+        """Loads the file. `threads` 0 takes the physical cores that other processes leave idle, anew at each call; `gpu_layers` -1 puts all on the GPU, which is
+        the default where the build can. ModelError, one line, for a file that is no sound model."""
+        header = read_header(path)
+        self.path = path
+        self.name = header.label
+        self.threads = threads or physical_cores()
+        self._idle_cores = None if threads else IdleCores()
+        self.gpu_layers = gpu_layers if gpu_layers is not None else (-1 if offloads() else 0)
+        self.weights = Weights(path, self.gpu_layers)
+        length = min(context, self.weights.trained_context) if self.weights.trained_context else context
+        try:
+            self._context = Context(self.weights, length, self.threads)
+        except ModelError:
+            self.weights.close()
+            raise
+        self._chat = Chat(self.weights.template(), *self.weights.first_and_last(), self._tokenise)
+        self.template_note = self._chat.fallback
+        self.form: Form = form or ("channel" if self.weights.parameters < _SMALL else "listed")
+        self._grammars: dict[str, Grammar] = {}
+
+    def choose(self, prompt: Prompt, options: Sequence[str]) -> Choice:
+        """The likeliest of 2 to 12 options, with the probability of each. ModelError where the model can't
+        read the question."""
+        if not 2 <= len(options) <= 12:
+            raise ModelError(f"a choice is among 2 to 12 options, not {len(options)}")
+        started = self._start()
+        shares, price = self._listed(prompt, options) if self.form == "listed" else self._channel(prompt, options)
+        price += Price(calls=1, seconds=time.monotonic() - started)
+        return Choice(max(range(len(shares)), key=lambda i: shares[i]), shares, price)
+
+    def write(self, prompt: Prompt, grammar: str, max_tokens: int = 200) -> Text:
+        """The likeliest text, token by token, that the GBNF grammar allows. ModelError where the grammar doesn't
+        parse, or where the text isn't whole after `max_tokens`."""
+        started = self._start()
+        rules = self._grammar(grammar)
+        tokens = self._tokens(prompt, max_tokens)
+        scores, cached = self._context.prompt(tokens)
+        raw = b""
+        for written in range(max_tokens + 1):
+            token = rules.best(scores)
+            if token is None or self.weights.ends(token):
+                break
+            if written == max_tokens:
+                raise ModelError(f"the model's answer was not whole after {max_tokens} tokens")
+            rules.accept(token)
+            raw += self.weights.piece(token)
+            scores = self._context.extend(token)
+        price = Price(1, len(tokens), cached, written, time.monotonic() - started)
+        return Text(raw.decode("utf-8", "replace"), price)
+
+    def speeds(self) -> tuple[float, float]:
+        """Tokens a second, reading a prompt and writing an answer; takes some seconds."""
+        text = "The old CRM keeps contacts, companies, deals and notes, each with an owner and a date. " * 16
+        tokens = [*self.weights.begins_with, *self.weights.tokens(text, special=False)][: BATCH // 2]
+        self._context.forget()
+        self._context.prompt(tokens)  # the first pass pages the weights in
+        self._context.forget()
+        started = time.monotonic()
+        scores, _ = self._context.prompt(tokens)
+        reading = len(tokens) / (time.monotonic() - started)
+        started = time.monotonic()
+        for _ in range(16):
+            scores = self._context.extend(int(np.argmax(scores)))
+        writing = 16 / (time.monotonic() - started)
+        self._context.forget()
+        return reading, writing
+
+    def close(self) -> None:
+        """Frees the grammars, the context and the weights."""
+        for grammar in self._grammars.values():
+            grammar.close()
+        self._grammars.clear()
+        self._context.close()
+        self.weights.close()
+
+    def _start(self) -> float:
+        """Sets the threads to what the machine has to spare; the time by the clock."""
+        if self._idle_cores is not None:
+            self._context.use_threads(self._idle_cores())
+        return time.monotonic()
+
+    # -- choosing ---------------------------------------------------------------------------------
+
+    def _listed(self, prompt: Prompt, options: Sequence[str]) -> tuple[tuple[float, ...], Price]:
+        names = [" ".join(neutralise(option).split()) for option in options]
+        total = [0.0] * len(options)
+        price = Price()
+        for order in rotations(len(options), ORDERS):
+            listed = "\n".join(f"- {names[i]}" for i in order)
+            question = f"{prompt.question}\nOptions:\n{listed}\nAnswer with one option, word for word."
+            tokens = self._tokens(Prompt(prompt.system, question, prompt.data), 64)
+            first, cached = self._context.prompt(tokens)
+            answers = [self._plain(name) for name in names]
+            scored = self._context.continuations(first, answers)
+            for i, share in enumerate(_shares(scored)):
+                total[i] += share / ORDERS
+            price += Price(0, len(tokens), cached, sum(map(len, answers)))
+        return tuple(total), price
+
+    def _channel(self, prompt: Prompt, options: Sequence[str]) -> tuple[tuple[float, ...], Price]:
+        block = data_block(prompt.data)
+        head = [*self.weights.begins_with, *self._plain(prompt.system.strip() + "\n")]
+        question = self._plain(f" {prompt.question.strip()}\n{block}".rstrip())
+        question = question[: BATCH // 4]
+        first, cached = self._context.prompt(head)
+        starts = [
+            self._plain(f"Answer: {' '.join(neutralise(option).split())}\nQuestion:")[: BATCH // 4]
+            for option in options
+        ]
+        scored = self._context.continuations(
+            first, [start + question for start in starts], [len(start) for start in starts]
+        )
+        price = Price(0, len(head) + sum(map(len, starts)), cached, len(question) * len(options))
+        return _shares(scored), price
+
+    # -- prompts ----------------------------------------------------------------------------------
+
+    def _tokens(self, prompt: Prompt, answer: int) -> list[int]:
+        """The prompt in the model's own turns; data that doesn't fit the context is cut from its end."""
+        room = self._context.length - answer
+        while True:
+            tokens = self._chat.tokens(prompt)
+            bos = self.weights.begins_with
+            if bos and tokens[:1] != bos:
+                tokens = bos + tokens
+            if len(tokens) <= room:
+                return tokens
+            if not prompt.data:
+                raise ModelError(f"the question takes {len(tokens)} tokens, and the model's context holds {room}")
+            keep = int(len(prompt.data) * room / len(tokens) * 0.9)
+            prompt = Prompt(prompt.system, prompt.question, prompt.data[:keep] if keep > 40 else "")
+
+    def _plain(self, text: str) -> list[int]:
+        return self._tokenise(text, False)
+
+    def _tokenise(self, text: str, special: bool) -> list[int]:
+        """Token ids; out of plain text no token that steers the model can come, however the text is spelt."""
+        found = self.weights.tokens(text, special=special)
+        return found if special else [token for token in found if token not in self.weights.special]
+
+    def _grammar(self, text: str) -> Grammar:
+        known = self._grammars.get(text)
+        if known is not None:
+            known.restart()
+            return known
+        if len(self._grammars) >= _GRAMMARS:
+            self._grammars.pop(next(iter(self._grammars))).close()
+        self._grammars[text] = Grammar(self.weights, text)
+        return self._grammars[text]
+
+
+def rotations(count: int, orders: int) -> list[list[int]]:
+    """`orders` orders of `count` places, each turned on by an equal step, so that an option stands at the
+    front, in the middle and at the end."""
+    steps = sorted({number * count // orders for number in range(orders)})
+    turned = [[*range(step, count), *range(step)] for step in steps]
+    return [turned[number % len(turned)] for number in range(orders)]
+
+
+def _shares(scores: Sequence[float]) -> tuple[float, ...]:
+    """Log-probabilities as shares that sum to 1."""
+    top = max(scores)
+    raised = [math.exp(score - top) for score in scores]
+    return tuple(value / sum(raised) for value in raised)

@@ -1,0 +1,29 @@
+"""Opens the model that `--model` names, and the encoder beside it.
+
+The encoder is always the embedded model: its vectors are what the ladder's figures were measured with.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent.models.embedded import embedded_model_path
+from agent.models.encoder import LlamaEncoder
+from agent.models.llamacpp import LlamaCpp
+from agent.models.openai_server import OpenAiServer
+from agent.models.protocol import Encoder, Model
+
+
+def open_model(spec: str | None) -> tuple[Model | None, Encoder | None]:
+    """The decider and the encoder for a spec: None for the embedded model, `none` for neither, `http(s)://…#name`
+    for an OpenAI-compatible server, else the path of a GGUF file. ModelError where it can't be opened."""
+    if spec is not None and spec.strip().casefold() == "none":
+        return None, None
+    if spec is not None and spec.startswith(("http://", "https://")):
+        server = OpenAiServer(spec)
+        return server, LlamaEncoder(embedded_model_path())
+    embedded = embedded_model_path() if spec is None else None
+    if embedded is not None:
+        model = LlamaCpp(embedded)
+        return model, LlamaEncoder(embedded, model.weights)
+    return LlamaCpp(Path(str(spec)).expanduser()), LlamaEncoder(embedded_model_path())
