@@ -16,6 +16,9 @@ from typing import Any
 
 from bench.dumps import take_dumps
 from bench.judge import Judge
+from bench.plan_score import PlanScore, entity_names, score_plan
+
+__all__ = ["EntityScore", "FieldScore", "PlanScore", "ReasonScore", "Score", "entity_names", "score", "score_plan"]
 
 
 @dataclass(frozen=True)
