@@ -193,7 +193,7 @@ class CsvSource:
         """What stands after FROM, with the files taken that it names."""
         if is_select(relation):
             self._take_named(relation)
-        return from_clause(relation, lambda name: self._take(self._file(name)))
+        return from_clause(relation, self.dialect, lambda name: self._take(self._file(name)))
 
     def _take_named(self, sql: str) -> None:
         try:

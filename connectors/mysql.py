@@ -67,7 +67,7 @@ class MysqlSource:
 
     def count(self, relation: str) -> int:
         """COUNT(*), in the state that the pages are of unless a stream is under way."""
-        sql = f"SELECT COUNT(*) FROM {from_clause(relation, self._table)}"
+        sql = f"SELECT COUNT(*) FROM {from_clause(relation, self.dialect, self._table)}"
         if self._streaming:
             return int(str(self.query(sql)[0][0]))
         connection = self._reading()
@@ -201,7 +201,7 @@ class MysqlSource:
         after: tuple[str, ...] | None,
         exact: bool,
     ) -> str:
-        sql = f"SELECT {', '.join(_as_text(column) for column in columns)} FROM {from_clause(relation, self._table)}"
+        sql = f"SELECT {', '.join(_as_text(column) for column in columns)} FROM {from_clause(relation, self.dialect, self._table)}"
         if not key:
             return sql
         ordered = [_comparable(column) for column in key]
@@ -214,7 +214,7 @@ class MysqlSource:
 
     def _columns_of_select(self, relation: str) -> tuple[Column, ...]:
         try:
-            self._asking.query(f"SELECT * FROM {from_clause(relation, self._table)} LIMIT 0".encode())
+            self._asking.query(f"SELECT * FROM {from_clause(relation, self.dialect, self._table)} LIMIT 0".encode())
             return columns_of_result(self._asking.store_result())
         except self._module.Error as error:
             raise query_error(self._dsn, error) from None

@@ -37,7 +37,6 @@ _KINDS: tuple[tuple[type[types.TypeEngine[Any]], Kind], ...] = (
     (types.DateTime, Kind.DATETIME),
     (types.Date, Kind.DATE),
     (types.Time, Kind.TIME),
-    (types.LargeBinary, Kind.BINARY),
     (types.BINARY, Kind.BINARY),
     (types.VARBINARY, Kind.BINARY),
     (types.String, Kind.TEXT),
@@ -190,7 +189,7 @@ def _kind(type_: types.TypeEngine[Any], name: str) -> Kind:
         return Kind.BOOLEAN if (type_.length or 1) == 1 else Kind.INTEGER
     if name in _NAMED:
         return _NAMED[name]
-    if name.startswith(_GEOMETRY) or isinstance(type_, types.NullType):
+    if "BLOB" in name or name.startswith(_GEOMETRY) or isinstance(type_, types.NullType):
         return Kind.BINARY
     return next((kind for class_, kind in _KINDS if isinstance(type_, class_)), Kind.OTHER)
 

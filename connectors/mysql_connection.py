@@ -76,7 +76,12 @@ def connect(dsn: Dsn, *, conv: dict[Any, Any], use_unicode: bool) -> Any:
     module = driver()
     try:
         connection = module.connect(
-            **_arguments(dsn), conv=conv, use_unicode=use_unicode, charset="utf8mb4", autocommit=True
+            **_arguments(dsn),
+            conv=conv,
+            use_unicode=use_unicode,
+            charset="utf8mb4",
+            autocommit=True,
+            multi_statements=False,
         )
     except module.Error as error:
         raise connect_error(dsn, error) from None

@@ -74,7 +74,7 @@ class PostgresSource:
             found = read_catalogue(self._asking, [schema]).tables.get(plan_name(schema, name, visible))
             if found:
                 return replace(found, name=relation)
-        cursor = self._ask(f"SELECT * FROM {from_clause(relation, self._table)} LIMIT 0")
+        cursor = self._ask(f"SELECT * FROM {from_clause(relation, self.dialect, self._table)} LIMIT 0")
         assert cursor.pgresult is not None
         columns = read_result_columns(self._asking, cursor.pgresult)
         names = [column.name for column in columns]
@@ -87,7 +87,7 @@ class PostgresSource:
     def count(self, relation: str) -> int:
         """COUNT(*), in the state that the pages are of unless a stream is under way."""
         connection = self._asking if self._streaming else self._reading()
-        query = f"SELECT count(*) FROM {from_clause(relation, self._table)}"
+        query = f"SELECT count(*) FROM {from_clause(relation, self.dialect, self._table)}"
         row = self._ask(query, connection=connection).fetchone()
         return int(row[0]) if row else 0
 
@@ -222,7 +222,9 @@ class PostgresSource:
         after: tuple[str, ...] | None,
         exact: bool,
     ) -> str:
-        query = f"SELECT {', '.join(map(self.quote, shape.names))} FROM {from_clause(relation, self._table)}"
+        query = (
+            f"SELECT {', '.join(map(self.quote, shape.names))} FROM {from_clause(relation, self.dialect, self._table)}"
+        )
         if not shape.key:
             return query
         ordered = [self.quote(shape.names[i]) for i in shape.key]

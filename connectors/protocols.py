@@ -171,12 +171,14 @@ class Source(Protocol):
         """COUNT(*) of a table or SELECT, by the server."""
         ...
 
-    def pages(
-        self, relation: str, key: Sequence[str], *, after: tuple[str, ...] | None, size: int
-    ) -> Iterator[Page]:
+    def pages(self, relation: str, key: Sequence[str], *, after: tuple[str, ...] | None, size: int) -> Iterator[Page]:
         """All rows in key order after `after` (None: from the start), `size` rows a page, every
         column as text or binary. Ordered and compared by the server's own collation; never OFFSET.
         An empty `key` reads the whole in the server's order in one go (cannot go on in the middle).
+
+        A binary key's text is its bytes in hex. A row whose key is NULL, in any part, is in no page:
+        the caller compares the rows read with `count`. One stream at a time; `close()` on the iterator
+        ends one early. CatalogueError before the first row, SourceLostError in the middle.
         """
         ...
 
@@ -225,7 +227,9 @@ class RowsRefusedError(Exception):
     row's place in what was sent, from 1, or None where the target doesn't say; `message` is one line.
     """
 
-    def __init__(self, code: str, message: str, *, constraint: str = "", column: str = "", line: int | None = None) -> None:
+    def __init__(
+        self, code: str, message: str, *, constraint: str = "", column: str = "", line: int | None = None
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message

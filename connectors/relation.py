@@ -5,6 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+import sqlglot
+from sqlglot import TokenType
+from sqlglot.errors import SqlglotError
+
+from workspace.errors import CatalogueError
+
 _SELECT = re.compile(r"\s*(?:(?:--[^\n]*\n|/\*.*?\*/)\s*)*\(*\s*(select|with)\b", re.IGNORECASE | re.DOTALL)
 
 
@@ -13,11 +19,30 @@ def is_select(relation: str) -> bool:
     return bool(_SELECT.match(relation))
 
 
-def from_clause(relation: str, table: Callable[[str], str]) -> str:
-    """What stands after FROM: `table(relation)`, or the SELECT in brackets under a name of its own."""
-    if not is_select(relation):
-        return table(relation)
-    return f"(\n{relation.strip().rstrip(';')}\n) AS the_selection"
+def from_clause(relation: str, dialect: str, table: Callable[[str], str]) -> str:
+    """What stands after FROM: `table(relation)`, or the SELECT in brackets under a name of its own.
+
+    CatalogueError for a SELECT that is more than one statement, or would close the bracket around it.
+    """
+    return f"(\n{one_select(relation, dialect)}\n) AS the_selection" if is_select(relation) else table(relation)
+
+
+def one_select(relation: str, dialect: str) -> str:
+    """The SELECT without a last semicolon and what follows it. CatalogueError where it is not one statement."""
+    try:
+        tokens = sqlglot.tokenize(relation, read=dialect)
+    except SqlglotError as error:
+        raise CatalogueError(f"the SELECT cannot be read: {str(error)[:200]}", where=relation[:80]) from None
+    depth = 0
+    for place, token in enumerate(tokens):
+        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+        if token.token_type is TokenType.SEMICOLON and place == len(tokens) - 1:
+            return relation[: token.start]
+        if depth < 0 or token.token_type is TokenType.SEMICOLON:
+            raise CatalogueError(
+                "the SELECT is not one statement", where=relation[:80], advice="`from` holds one SELECT"
+            )
+    return relation
 
 
 def after_key(key: Sequence[str], place: Sequence[str], comparison: str = ">") -> str:

@@ -15,7 +15,7 @@ from urllib.parse import quote as url_quote
 
 from connectors.dsn import Dsn
 from connectors.protocols import Catalogue, Column, ForeignKey, Kind, Page, Table, UniqueKey
-from connectors.relation import after_key, from_clause, is_select
+from connectors.relation import after_key, from_clause, is_select, one_select
 from connectors.rows import Shape, decode, pages
 from workspace.errors import CatalogueError, ConnectError, SourceLostError
 
@@ -96,7 +96,7 @@ class SqliteSource:
 
     def count(self, relation: str) -> int:
         """COUNT(*) in the state that the pages are of."""
-        rows = self._select(self._reading(), f"SELECT count(*) FROM {from_clause(relation, self.quote)}")
+        rows = self._select(self._reading(), f"SELECT count(*) FROM {from_clause(relation, self.dialect, self.quote)}")
         return int(rows.fetchone()[0])
 
     def pages(self, relation: str, key: Sequence[str], *, after: tuple[str, ...] | None, size: int) -> Iterator[Page]:
@@ -121,7 +121,7 @@ class SqliteSource:
             ]
         sql = (
             f"SELECT {', '.join(_as_text(c, self.quote(c.name)) for c in columns)}"
-            f" FROM {from_clause(relation, self.quote)}"
+            f" FROM {from_clause(relation, self.dialect, self.quote)}"
             + (f" WHERE {' AND '.join(conditions)} ORDER BY {', '.join(ordered)}" if key else "")
         )
         rows = self._select(self._reading(), sql, parameters)
@@ -219,7 +219,7 @@ class SqliteSource:
     def _columns_of_select(self, relation: str) -> tuple[Column, ...]:
         """A temporary view, which lies outside the file, shows what each column of a SELECT declares."""
         self._select(self._asking, "DROP VIEW IF EXISTS temp.packhorse_selection")
-        self._select(self._asking, f"CREATE TEMP VIEW packhorse_selection AS {relation.strip().rstrip(';')}")
+        self._select(self._asking, f"CREATE TEMP VIEW packhorse_selection AS {one_select(relation, self.dialect)}")
         self._select(self._asking, "SELECT * FROM packhorse_selection LIMIT 0")
         return self._columns("packhorse_selection", "temp")
 
