@@ -16,7 +16,8 @@ CASES = Path(__file__).parent / "cases" / "functions"
 
 
 def cases(name: str) -> list[dict[str, Any]]:
-    return YAML(typ="safe").load(CASES.joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
+    table: list[dict[str, Any]] = YAML(typ="safe").load(CASES.joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
+    return table
 
 
 def arguments(case: dict[str, Any]) -> tuple[str | None, ...]:

@@ -81,6 +81,8 @@ _ENCODING_ONLY = ftfy.TextFixerConfig(
 
 
 def _mended(line: str) -> str:
+    if not is_bad(line):  # what ftfy asks first, after more preparation than the question takes
+        return line
     try:
         fixed = ftfy.fix_encoding(line, _ENCODING_ONLY)
         fixed.encode()  # bytes that spell half a surrogate pair decode to what no database stores
