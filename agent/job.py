@@ -6,8 +6,8 @@ target's ledger has is not moved again; an entity whose rows have begun to move 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -76,7 +76,7 @@ class Step:
 
 @dataclass(frozen=True)
 class JobOutcome:
-    """What became of the job. `outcome` is done, dry run, declined, waiting or not verified; `held` names the
+    """What became of the job. `outcome` is done, drafted, dry run, declined, waiting or not verified; `held` names the
     entities that wait for a person and their questions."""
 
     job: str
@@ -108,10 +108,28 @@ def run_job(
 
     `confirm` is asked once before the first row moves. Raises PackhorseError with the exit code to give:
     UsageError and its kin before anything moved, InterruptedJobError when `stop` said so (resumable)."""
+    given = load_plan(request.plan_path) if request.plan_path is not None else None
+    with _opened(request, progress, stop, confirm) as run:
+        return run.go(given)
+
+
+def draft_job(
+    request: JobRequest, *, progress: Watch = lambda step: None, stop: Callable[[], bool] = lambda: False
+) -> JobOutcome:
+    """As far as the plan: surveys and decides, reads no rows into a stage and moves none. What was decided
+    is kept in the job, and `run_job` of the same name goes on with it. Raises as `run_job` does."""
+    with _opened(request, progress, stop, lambda preview: False) as run:
+        return run.draft()
+
+
+@contextmanager
+def _opened(
+    request: JobRequest, progress: Watch, stop: Callable[[], bool], confirm: Callable[[Preview], bool]
+) -> Iterator[_Run]:
+    """Both systems connected, the job locked and begun."""
     source, target = Dsn.parse(request.source_dsn), Dsn.parse(request.target_dsn)
     job = request.job or new_job_name(request.source_dsn, request.target_dsn)
     paths = JobPaths(request.base, job)
-    given = load_plan(request.plan_path) if request.plan_path is not None else None
     with ExitStack() as stack:
         from_system = open_source(source)
         stack.callback(from_system.close)
@@ -125,7 +143,7 @@ def run_job(
         _begin(workspace, request, job, source, target)
         run = _Run(request, paths, workspace, from_system, to_system, source.identity, progress, stop, confirm)
         stack.callback(run.close)
-        return run.go(given)
+        yield run
 
 
 def resume_job(
@@ -225,8 +243,19 @@ class _Run:
 
     def go(self, given: Plan | None) -> JobOutcome:
         """The phases in order. Records how it ended, whatever way."""
+        return self._ended(lambda: self._phases(given))
+
+    def draft(self) -> JobOutcome:
+        """Survey and match alone. Records how it ended, whatever way."""
+        return self._ended(self._draft)
+
+    def _draft(self) -> JobOutcome:
+        drafted, plan = self._plan(None)
+        return self._end("drafted", 0, plan, drafted.held if drafted is not None else {}, None)
+
+    def _ended(self, act: Callable[[], JobOutcome]) -> JobOutcome:
         try:
-            outcome = self._phases(given)
+            outcome = act()
         except InterruptedJobError:
             self._workspace.record(Interrupted("SIGINT"), JobFinished("interrupted", InterruptedJobError.exit_code))
             raise

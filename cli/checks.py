@@ -9,31 +9,15 @@ import platform
 import sqlite3
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
 
 import psutil
 
+from agent.models.check import Check, check_model
 from workspace.errors import PackhorseError
 from workspace.paths import data_directory, list_jobs
 
-Verdict = Literal["ok", "warn", "fail"]
 _GIB = 2**30
-
-
-@dataclass(frozen=True)
-class Check:
-    """One line: what was looked at, the verdict, what was found, and what to do (empty when all is well)."""
-
-    name: str
-    verdict: Verdict
-    found: str
-    advice: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
-        return asdict(self)
 
 
 def machine() -> Check:
@@ -71,6 +55,28 @@ def llama_build() -> Check:
     offloads, info = done.stdout.strip().split("\n", 1)
     where = "GPU" if offloads == "True" else "CPU only"
     return Check("llama.cpp", "ok", f"{_version('llama-cpp-python')}, {where}; {info}")
+
+
+def model(spec: str | None) -> Check:
+    """The model that would decide, tried in a child process; in one line."""
+    if spec == "none":
+        return Check("model", "ok", "none: rules, experience and questions only")
+    if spec is not None and "://" in spec:
+        return Check("model", "ok", f"the server {spec}, not tried")
+    found = {check.name: check for check in check_model(model_path(spec))}
+    for check in found.values():
+        if check.state == "fail":
+            return Check("model", "fail", f"{check.name}: {check.found}", check.advice)
+    parts = [found[name].found for name in ("architecture", "parameters") if name in found]
+    speed = f"prompt {found['prompt'].found}, answer {found['answer'].found}" if "prompt" in found else ""
+    return Check("model", "ok", ", ".join([*parts, speed]))
+
+
+def model_path(spec: str | None) -> Path:
+    """The file that `--model` names; the embedded model's without one."""
+    from agent.models.embedded import embedded_model_path
+
+    return embedded_model_path() if spec is None else Path(spec).expanduser()
 
 
 def disk(folder: Path) -> Check:

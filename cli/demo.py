@@ -28,6 +28,7 @@ from workspace.paths import JobPaths
 from workspace.state import state_at
 
 JOB = "demo"
+_ZONE = "America/New_York"  # where the old system's clock stood: what no data can tell
 _MIDDLE = 5  # batches committed when the job is killed
 _MIGRATE = [sys.executable, "-c", "from cli.app import main; main()"]
 _FINE = (0, 3, 4)  # done; done with rows in quarantine; done but for questions
@@ -52,8 +53,8 @@ def demo(contacts: Contacts = 20_000, kill: Killed = True, model: Model = None) 
     rows = _prepare(folder, server, source, contacts)
     view.prepared(console, rows, source, server.pid)
 
-    view.headline(console, 2, f"migrate run {source.name} postgresql://... --job {JOB} --yes")
-    options = ["--model", model] if model else []
+    view.headline(console, 2, f"migrate run {source.name} postgresql://... --job {JOB} --zone {_ZONE} --yes")
+    options = ["--zone", _ZONE, *(["--model", model] if model else [])]
     dsn = f"sqlite:///{source}"
     code = _run(folder, ["run", dsn, target, "--job", JOB, "--yes", *options], kill_in=folder if kill else None)
     if code == -signal.SIGKILL:

@@ -8,15 +8,64 @@ from typing import Annotated
 
 import typer
 
-from cli.options import AsJson
+from cli.drafted import plan_text
+from cli.options import AsJson, Autonomy, Model, Source, Target, here
+from cli.run import JobName, Zone
+from cli.signals import stop_on_signals
 from cli.systems import GivenSource, GivenTarget, opened, plan_dsn
 from cli.views import plan as view
-from cli.views.output import on_stdout, print_json
+from cli.views.live import LiveView
+from cli.views.output import on_stderr, on_stdout, print_json
+from workspace.errors import UsageError
+from workspace.log import Workspace
 from workspace.paths import JobPaths
 
 app = typer.Typer(rich_markup_mode=None, help="The plan as a document: draft it, check it.")
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The plan.")]
+
+
+Out = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write it; without it, stdout.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Write over a file that is there.")]
+
+
+@app.command("draft")
+def draft(
+    source: Source,
+    target: Target,
+    output: Out = None,
+    job: JobName = None,
+    model: Model = None,
+    autonomy: Autonomy = 0.9,
+    zone: Zone = None,
+    force: Force = False,
+) -> int:
+    """Survey both systems and draft a plan; no row is read into a stage, and nothing is written to the target.
+
+    What was decided and what is left for a person stay in the job, and `migrate run --job` goes on with them.
+    """
+    from agent.job import JobRequest, draft_job
+    from agent.questions import open_questions
+
+    if output is not None and output.exists() and not force:
+        raise UsageError("there is a file of that name", where=str(output), advice="choose another, or --force")
+    request = JobRequest(source, target, job=job, model=model, autonomy=autonomy, zone=zone, base=here())
+    with stop_on_signals() as stop, LiveView(on_stderr(), "migrate plan draft") as live:
+        outcome = draft_job(request, progress=live, stop=stop)
+    with Workspace.open(JobPaths(here(), outcome.job)) as workspace:
+        questions = open_questions(workspace)
+    text = plan_text(outcome.plan, source, target, outcome.job, questions)
+    if output is None:
+        print(text, end="")
+    else:
+        try:
+            output.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"cannot be written: {error.strerror}", where=str(output)) from None
+    view.show_draft(on_stderr(), outcome.job, outcome.plan, outcome.held, len(questions), output)
+    return 0
 
 
 @app.command("check")

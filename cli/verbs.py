@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from cli import plan, quarantine
+from cli import model, plan, quarantine
 from cli.answer import answer
+from cli.demo import demo
 from cli.doctor import doctor
 from cli.init import init
 from cli.inspect import inspect
@@ -59,7 +60,9 @@ app.add_typer(quarantine.app, name="quarantine")
 app.command()(answer)
 app.command()(verify)
 app.command()(doctor)
+app.add_typer(model.app, name="model")
 app.command()(init)
+app.command()(demo)
 
 
 def execute(arguments: list[str]) -> int:

@@ -149,6 +149,7 @@ class CsvSource:
                 "autoload_known_extensions": "false",
             },
         )
+        connection.execute("SET enable_progress_bar = false")
         folder = self._path if self._path.is_dir() else self._path.parent
         allowed = ", ".join(_text(f"{path}/") for path in (folder, self._temporary))
         connection.execute(f"SET allowed_directories = [{allowed}]")

@@ -23,6 +23,7 @@ def open_duck(paths: JobPaths, *, memory: str = "384MB", threads: int = 2) -> du
         }
     )
     register(connection)
+    connection.execute("SET enable_progress_bar = false")  # it would be drawn over what the command shows
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute("SET preserve_insertion_order = true")
     folders = ", ".join(

@@ -20,7 +20,7 @@ class Line(Protocol):
         """What was looked at."""
 
     @property
-    def verdict(self) -> str:
+    def state(self) -> str:
         """ok, warn or fail."""
 
     @property
@@ -36,7 +36,7 @@ def show(console: Console, checks: Sequence[Line]) -> None:
     """The lines."""
     width = max((len(check.name) for check in checks), default=0)
     for check in checks:
-        console.print(f"{check.verdict:<4}", style=_STYLES.get(check.verdict, ""), end="  ")
+        console.print(f"{check.state:<4}", style=_STYLES.get(check.state, ""), end="  ")
         console.print(f"{check.name:<{width}}  {one_line(check.found)}")
         if check.advice:
             console.print(f"{'':<{width + 8}}{one_line(check.advice)}")

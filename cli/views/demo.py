@@ -10,7 +10,6 @@ from typing import Protocol
 from rich.console import Console
 
 from cli.views.pace import duration
-from cli.views.status import show_entities
 from workspace.state import State
 
 _SHOW_CURSOR = "\x1b[?25h"
@@ -50,9 +49,9 @@ def killed(console: Console, batches: int) -> None:
 
 
 def end(console: Console, state: State, folder: Path, server: Server, job: str, seconds: float) -> None:
-    """The reconciliation, where the records are, and what to try next."""
-    console.print(f"\nreconciliation: {_verdict(state)}", style="bold")
-    show_entities(console, state.progress)
+    """Where the records are, and what to try next; the reconciliation table stands above it."""
+    questions = len(state.progress.open_questions)
+    console.print()
     psql = [str(server.binaries / "psql"), "-h", str(server.socket_folder), "-U", "postgres", "cloud"]
     console.print(f"done in {duration(seconds)}. The records are in PostgreSQL (process {server.pid}), to look at with")
     console.print(f"  {shlex.join(psql)}")
@@ -62,14 +61,8 @@ def end(console: Console, state: State, folder: Path, server: Server, job: str, 
     for command, what in (
         (f"migrate status {job}", "how it went"),
         (f"migrate inspect {job} --belief", "what was decided, by which rung, on what evidence"),
-        (f"migrate answer {job}", "the questions that wait for a person"),
+        (f"migrate answer {job}", f"the {questions} questions that wait for a person"),
         (f"migrate quarantine list {job}", "what could not be loaded, and why"),
         (f"migrate inspect {job} --log", "every step, in order"),
     ):
         console.print(f"  {command:<36} {what}")
-
-
-def _verdict(state: State) -> str:
-    if state.progress.verified is None:
-        return "not verified"
-    return "read = loaded + merged + excluded + quarantined" if state.progress.verified else "DOES NOT HOLD"

@@ -18,10 +18,11 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.views.output import is_plain
-from cli.views.pace import Pace, duration, left_text, rows_text, speed_text
+from cli.views.pace import Pace, duration, left_text, pace_text, rows_text, speed_text
 from cli.views.text import visible
 
 LINE_SECONDS = 3.0
+_BY_TABLE = ("survey", "match", "verify")
 _AT_MOST = 14  # entities shown, the latest; a terminal of 24 lines holds them
 
 Clock = Callable[[], float]
@@ -60,7 +61,7 @@ class LiveView:
         self.model_calls = 0
         self._clock = clock
         self._began = self._printed = clock()
-        self._phase = "starting"
+        self._phase, self._note = "", ""
         self._paces: dict[str, Pace] = {}  # by entity, in its latest phase
         self._quarantined: dict[str, int] = {}
         self._live = None if is_plain(console) else Live(self, console=console, refresh_per_second=4)
@@ -90,19 +91,30 @@ class LiveView:
         """Takes in a step of progress."""
         now = self._clock()
         self.model_calls = max(self.model_calls, getattr(step, "model_calls", 0))
-        pace = self._paces.get(step.entity)
-        begun = step.phase != self._phase or pace is None or pace.phase != step.phase
-        self._phase = step.phase
-        if pace is None or pace.phase != step.phase:
-            pace = self._paces[step.entity] = Pace(step.phase, step.entity, began=now)
         if step.quarantined:
             self._quarantined[step.entity] = step.quarantined
-        pace.total = step.rows_total
-        pace.note(now, step.rows_done)
-        ended = pace.total is not None and pace.done >= pace.total
+        begun = step.phase != self._phase
+        self._phase, self._note = step.phase, ""
+        ended = False
+        if step.phase in _BY_TABLE:  # counts tables, not rows
+            of = f" {step.rows_done} of {step.rows_total}" if step.rows_total else ""
+            self._note = f"{visible(step.entity)}{of}"
+            line = f"{step.phase} {self._note}".strip()
+        else:
+            pace = self._pace(step, now)
+            ended = pace.total is not None and pace.done >= pace.total
+            line = pace_text(pace)
         if self._live is None and (begun or ended or now - self._printed >= LINE_SECONDS):
             self._printed = now
-            self.console.print(self._plain(pace))
+            self.console.print(self._with_totals(line))
+
+    def _pace(self, step: Step, now: float) -> Pace:
+        pace = self._paces.get(step.entity)
+        if pace is None or pace.phase != step.phase:
+            pace = self._paces[step.entity] = Pace(step.phase, step.entity, began=now)
+        pace.total = step.rows_total
+        pace.note(now, step.rows_done)
+        return pace
 
     @property
     def quarantined(self) -> int:
@@ -113,7 +125,7 @@ class LiveView:
         """The view as Rich draws it."""
         yield Text.assemble(
             (self.title, "bold"),
-            f"   {self._phase}   {duration(self._clock() - self._began)}   ",
+            f"   {self._phase} {self._note}".rstrip() + f"   {duration(self._clock() - self._began)}   ",
             f"{self.quarantined:,} quarantined   {self.model_calls:,} model calls",
         )
         table = Table.grid(padding=(0, 2))
@@ -138,10 +150,7 @@ class LiveView:
             Text(left_text(pace) or (f"{held:,} quarantined" if held else "")),
         ]
 
-    def _plain(self, pace: Pace) -> str:
-        parts = [f"{pace.phase} {visible(pace.entity)}".strip(), rows_text(pace), speed_text(pace), left_text(pace)]
-        if self.quarantined:
-            parts.append(f"{self.quarantined:,} quarantined")
-        if self.model_calls:
-            parts.append(f"{self.model_calls:,} model calls")
-        return "  ".join(part for part in parts if part)
+    def _with_totals(self, line: str) -> str:
+        held = f"{self.quarantined:,} quarantined" if self.quarantined else ""
+        calls = f"{self.model_calls:,} model calls" if self.model_calls else ""
+        return "  ".join(part for part in (line, held, calls) if part)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
+from cli.views.text import visible
+
 _WINDOW = 10.0  # seconds that the rate is taken over
 
 
@@ -47,6 +49,12 @@ def duration(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def pace_text(pace: Pace) -> str:
+    """All of it in one line."""
+    parts = [f"{pace.phase} {visible(pace.entity)}".strip(), rows_text(pace), speed_text(pace), left_text(pace)]
+    return "  ".join(part for part in parts if part)
 
 
 def rows_text(pace: Pace) -> str:

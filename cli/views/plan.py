@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -12,6 +13,7 @@ from cli.views.text import visible
 
 if TYPE_CHECKING:
     from engine.check import CheckedEntity
+    from engine.plan import Plan
 
 
 def entities(checked: Sequence[CheckedEntity]) -> list[dict[str, Any]]:
@@ -53,3 +55,22 @@ def show_entities(console: Console, found: Sequence[dict[str, Any]]) -> None:
             columns = ", ".join(map(visible, each["unaccounted"]))
             console.print(f"{each['entity']}: neither mapped nor named in unmapped: {columns}", style="yellow")
     console.print("the plan can be executed")
+
+
+def show_draft(
+    console: Console,
+    job: str,
+    plan: Plan,
+    held: Mapping[str, Sequence[str]],
+    questions: int,
+    file: Path | None,
+) -> None:
+    """What was drafted, what waits, and what to do next."""
+    fields = sum(len(entity.fields) for entity in plan.entities.values())
+    console.print(f"drafted {len(plan.entities)} entities with {fields} fields" + (f" in {file}" if file else ""))
+    for name, waiting in held.items():
+        console.print(f"  held: {visible(name)} waits for {', '.join(map(visible, waiting))}", style="yellow")
+    if questions:
+        console.print(f"  {questions} questions wait: migrate answer {job}")
+    if file:
+        console.print(f"next: migrate plan check {file}; migrate preview --plan {file}")
