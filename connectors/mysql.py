@@ -75,6 +75,8 @@ class MysqlSource:
             connection.query(sql.encode())
             return int(connection.store_result().fetch_row()[0][0])
         except self._module.Error as error:
+            if error_parts(error)[0] in LOST:
+                self._stream = None
             raise query_error(self._dsn, error) from None
 
     def pages(self, relation: str, key: Sequence[str], *, after: tuple[str, ...] | None, size: int) -> Iterator[Page]:
@@ -213,6 +215,7 @@ class MysqlSource:
         return f"{sql}{where} ORDER BY {', '.join(ordered)}"
 
     def _columns_of_select(self, relation: str) -> tuple[Column, ...]:
+        self.query("SELECT 1")  # makes the connection anew where it was lost
         try:
             self._asking.query(f"SELECT * FROM {from_clause(relation, self.dialect, self._table)} LIMIT 0".encode())
             return columns_of_result(self._asking.store_result())

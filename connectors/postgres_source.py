@@ -61,6 +61,7 @@ class PostgresSource:
 
     def catalogue(self) -> Catalogue:
         """What is there, on the search_path, views included."""
+        self._ask("SELECT 1")
         try:
             return read_catalogue(self._asking)
         except CatalogueError as error:
@@ -86,8 +87,8 @@ class PostgresSource:
 
     def count(self, relation: str) -> int:
         """COUNT(*), in the state that the pages are of unless a stream is under way."""
-        connection = self._asking if self._streaming else self._reading()
         query = f"SELECT count(*) FROM {from_clause(relation, self.dialect, self._table)}"
+        connection = None if self._streaming else self._reading()
         row = self._ask(query, connection=connection).fetchone()
         return int(row[0]) if row else 0
 
@@ -126,15 +127,7 @@ class PostgresSource:
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[object, ...]]:
         """A small SELECT; placeholders are %s, and with parameters a literal % is written %%."""
-        for attempt in (1, 2):
-            try:
-                return list(self._ask(sql, parameters).fetchall())
-            except ConnectError:
-                # a connection that idled through a long load may be gone; a SELECT can be asked again
-                if attempt == 2 or not self._asking.closed:
-                    raise
-                self._asking = self._connect()
-        raise AssertionError
+        return list(self._ask(sql, parameters).fetchall())
 
     def quote(self, identifier: str) -> str:
         """The identifier in double quotes."""
@@ -170,12 +163,15 @@ class PostgresSource:
         parameters: Sequence[object] = (),
         connection: psycopg.Connection[tuple[Any, ...]] | None = None,
     ) -> psycopg.Cursor[tuple[Any, ...]]:
-        connection = connection or self._asking
         try:
-            return connection.execute(_sql(query), tuple(parameters) or None)
+            return (connection or self._asking).execute(_sql(query), tuple(parameters) or None)
         except psycopg.Error as error:
-            if connection is self._stream:
+            if connection is not None:
                 connection.close()  # its transaction is over; the next read begins another
+            elif self._asking.broken or self._asking.closed:
+                # a connection that idled through a long load may be gone; a SELECT can be asked again
+                self._asking = self._connect()
+                return self._ask(query, parameters, self._asking)
             raise self._refused(error) from None
 
     def _refused(self, error: psycopg.Error) -> PackhorseError:
@@ -194,13 +190,13 @@ class PostgresSource:
 
     def _find(self, relation: str) -> tuple[str, str, bool]:
         """Schema, name, and whether the search_path leads there. A name with a dot may be either."""
-        cursor = self._asking.execute(
+        cursor = self._ask(
             "SELECT n.nspname, c.relname, pg_table_is_visible(c.oid)"
             " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
             " WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND"
-            " ((c.relname = %(it)s AND pg_table_is_visible(c.oid)) OR n.nspname || '.' || c.relname = %(it)s)"
+            " ((c.relname = %s AND pg_table_is_visible(c.oid)) OR n.nspname || '.' || c.relname = %s)"
             " ORDER BY pg_table_is_visible(c.oid) DESC LIMIT 1",
-            {"it": relation},
+            (relation, relation),
         )
         found = cursor.fetchone()
         if found is None:
