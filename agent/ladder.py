@@ -19,6 +19,7 @@ from workspace.errors import ModelError
 from workspace.events import DecisionMade, LessonLearnt, QuestionAnswered, QuestionAsked
 from workspace.experience_store import ExperienceStore
 from workspace.log import Workspace
+from workspace.signature import normalise
 
 AUTONOMY = 0.9
 """How sure a rung has to be, unless told otherwise: the share of its decisions that must be right."""
@@ -119,8 +120,11 @@ class Ladder:
         """The same question was met in jobs before, and the answer held."""
         if self._experience is None or not matter.signature:
             return _undecided(matter)
+        known = [normalise(o.lesson) for o in matter.options if o.lesson]
         for option in matter.options:
-            for lesson in self._experience.recall("match", option.lesson) if option.lesson else []:
+            if not option.lesson or known.count(normalise(option.lesson)) > 1:
+                continue  # a lesson that suits two options tells nothing
+            for lesson in self._experience.recall("match", option.lesson):
                 sure = 1 - (1 - option.weight) * (1 - lesson.trust)
                 if lesson.remedy == matter.signature and sure >= self.threshold(matter):
                     why = f"held {lesson.held} of {lesson.tried} times before"
