@@ -163,18 +163,19 @@ def _backslashes(sample: str) -> bool:
 
 
 def _delimiter(sample: str, escape: str) -> str:
-    """The delimiter under which records have most fields and as many as the header.
+    """The delimiter that splits the header most, first of those that split nine records in ten as often.
 
-    A file of one column gets a delimiter that no text holds, so that a comma in it splits nothing.
+    A header that none splits is one column: its delimiter is one that no text holds, so that a comma in
+    a value splits nothing.
     """
-    best, most = "\x1f", 1
+    best, score = "\x1f", (False, 1)
     for delimiter in _DELIMITERS:
         widths = [len(record) for record in _records(sample, delimiter, escape) if record]
-        if len(widths) > 1 and len(sample) == _SAMPLE_BYTES:
-            widths.pop()  # the sample's end cuts it
-        fitting = sum(width == widths[0] for width in widths) if widths else 0
-        if widths and fitting * 10 >= len(widths) * 9 and widths[0] > most:
-            best, most = delimiter, widths[0]
+        if not widths:
+            continue
+        fitting = sum(width == widths[0] for width in widths) * 10 >= len(widths) * 9
+        if widths[0] > 1 and (fitting, widths[0]) > score:
+            best, score = delimiter, (fitting, widths[0])
     return best
 
 
