@@ -253,7 +253,10 @@ class PostgresServer(_Server):
 
 
 class MariadbServer(_Server):
-    """MariaDB as the machine has it installed. The user `crm` has every right and a password."""
+    """MariaDB as the machine has it installed. The user `crm` has every right and a password.
+
+    It lives in another zone than UTC, as legacy servers do.
+    """
 
     def __init__(self, folder: Path | None = None) -> None:
         self._daemon = _program("mariadbd", "mysqld")
@@ -289,7 +292,12 @@ class MariadbServer(_Server):
             *(self._daemon, "--no-defaults", *self._root, f"--datadir={self.data}"),
             *(f"--socket={self.socket}", f"--port={self.port}", "--bind-address=127.0.0.1"),
             *("--skip-name-resolve", "--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=256M"),
-            *("--character-set-server=utf8mb4", "--max-allowed-packet=64M", f"--pid-file={self.folder}/pid"),
+            *(
+                "--character-set-server=utf8mb4",
+                "--default-time-zone=-05:00",
+                "--max-allowed-packet=64M",
+                f"--pid-file={self.folder}/pid",
+            ),
         ]
 
     def _answers(self) -> bool:
