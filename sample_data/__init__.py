@@ -9,11 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from .clean_lines import write_clean_lines
 from .legacy import write_legacy
 from .truth import Counts, write_truth
 from .world import FORMS, World
 
-__all__ = ["CLOUD_SQL", "FORMS", "GOLD_PLAN", "Counts", "SampleFacts", "World", "write_sample", "write_truth"]
+__all__ = [
+    "CLOUD_SQL",
+    "FORMS",
+    "GOLD_PLAN",
+    "Counts",
+    "SampleFacts",
+    "World",
+    "write_clean_lines",
+    "write_sample",
+    "write_truth",
+]
 
 _HERE = Path(__file__).parent
 CLOUD_SQL = _HERE / "cloud.sql"

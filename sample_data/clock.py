@@ -22,19 +22,22 @@ Days = NDArray[np.int64]
 _ZONE = ZoneInfo("America/New_York")
 
 
+def _offset(at: datetime) -> int:
+    """New York's offset from UTC in seconds."""
+    return int((at.astimezone(_ZONE).utcoffset() or timedelta()).total_seconds())
+
+
 def _changes() -> tuple[Seconds, Seconds]:
     """The instants at which New York's offset changes from 2000 to 2040, and the offset from each on."""
-    hour = timedelta(hours=1)
     at = datetime(2000, 1, 1, tzinfo=UTC)
-    moments = [int(at.timestamp())]
-    offsets = [int((at.astimezone(_ZONE).utcoffset() or timedelta()).total_seconds())]
+    moments, offsets = [int(at.timestamp())], [_offset(at)]
     while at.year < 2040:
-        at += hour
-        if at.month in (3, 4, 10, 11):
-            offset = int((at.astimezone(_ZONE).utcoffset() or timedelta()).total_seconds())
-            if offset != offsets[-1]:
-                moments.append(int(at.timestamp()))
-                offsets.append(offset)
+        tomorrow = at + timedelta(days=1)
+        if _offset(tomorrow) != offsets[-1]:
+            at = next(a for a in (at + timedelta(hours=n) for n in range(25)) if _offset(a) != offsets[-1])
+            moments.append(int(at.timestamp()))
+            offsets.append(_offset(at))
+        at = tomorrow
     return np.array(moments), np.array(offsets)
 
 

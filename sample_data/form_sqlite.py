@@ -20,7 +20,8 @@ def write_sqlite(path: Path, batches: Iterable[tuple[str, pa.Table]]) -> None:
     try:
         connection.execute("PRAGMA journal_mode=OFF")
         connection.execute("PRAGMA synchronous=OFF")
-        connection.execute("PRAGMA cache_size=-200000")
+        connection.execute("PRAGMA cache_size=-100000")
+        connection.execute("PRAGMA page_size=16384")
         later: list[str] = []
         for table in SOURCE_TABLES:
             create, *indexes = create_statements(table, "sqlite")

@@ -44,13 +44,17 @@ _MAKERS: dict[str, Callable[[World, Index], Tables]] = {
 
 
 def source_batches(world: World, piece: int = PIECE) -> Iterator[tuple[str, pa.Table]]:
-    """All rows of the legacy system, table by table in pieces; each column is text."""
+    """All rows of the legacy system, table by table in pieces; each column is text.
+
+    The rows of a piece come in the order of their keys, which servers take in faster.
+    """
     order = {table.name: list(table.columns) for table in SOURCE_TABLES}
+    keys = {table.name: table.key for table in SOURCE_TABLES}
     yield "currencies", pa.table(currency_table(world)).select(order["currencies"])
     for table, make in _MAKERS.items():
         for index in runs(world.rows[table], piece):
             for name, batch in make(world, index).items():
-                yield name, pa.table(batch).select(order[name])
+                yield name, pa.table(batch).select(order[name]).sort_by(keys[name])
 
 
 def write_legacy(world: World, where: str | Path) -> dict[str, int]:

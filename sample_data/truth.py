@@ -9,7 +9,7 @@ Parquet file an entity (every field as the text that PostgreSQL's COPY gives in 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -65,11 +65,10 @@ def write_truth(world: World, folder: Path) -> dict[str, Counts]:
     folder.mkdir(parents=True, exist_ok=True)
     counts: dict[str, Counts] = {}
     reasons: list[tuple[str, str, str, str]] = []
-    for entity, (table, make) in _MAKERS.items():
+    for entity in _MAKERS:
         read = excluded = quarantined = loaded = 0
         writer: pq.ParquetWriter | None = None
-        for index in runs(world.rows[table], _PIECE):
-            piece = make(world, index)
+        for piece in _pieces(world, entity):
             read, excluded = read + piece.read, excluded + piece.excluded
             quarantined += piece.quarantined
             reasons.extend((entity, *reason) for reason in piece.reasons)
@@ -94,6 +93,16 @@ def write_truth(world: World, folder: Path) -> dict[str, Counts]:
     }
     (folder / "counts.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
     return counts
+
+
+def truth_tables(world: World, entity: str) -> Iterator[pa.Table]:
+    """The rows of one entity in pieces, as `write_truth` writes them."""
+    return (_with_id(entity, piece) for piece in _pieces(world, entity))
+
+
+def _pieces(world: World, entity: str) -> Iterator[Piece]:
+    table, make = _MAKERS[entity]
+    return (make(world, index) for index in runs(world.rows[table], _PIECE))
 
 
 def _with_id(entity: str, piece: Piece) -> pa.Table:

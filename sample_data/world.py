@@ -235,9 +235,8 @@ class World:
     def key(self, table: str, index: Index) -> pa.Array:
         """The keys of a table's rows; the first user is the administrator, whose key is 1."""
         keys = self.draw.keys(table, index)
-        if table == "users" and len(index) and (index == 0).any():
-            texts = keys.to_pylist()
-            keys = pa.array(["1" if i == 0 else text for i, text in zip(index, texts, strict=True)], pa.string())
+        if table == "users":
+            keys = pc.if_else(pa.array(index == 0), "1", keys)
         return keys
 
     def reference(self, table: str, target: Index, stream: str, index: Index) -> pa.Array:
