@@ -36,12 +36,14 @@ class _Region:
 
 @dataclass(frozen=True)
 class _Prefixes:
-    """What may stand before a national number: `trunk` where it is plain digits, `any` in every case."""
+    """What may stand before a national number. `rewrites`: the last group of `trunk`, where it matches, is put
+    elsewhere. `code_is_trunk`: a first 1 is the calling code or the trunk prefix, and goes in either case."""
 
     international: re.Pattern[str]
     calling_code: str
-    trunk: str
-    any: re.Pattern[str] | None
+    code_is_trunk: bool
+    trunk: re.Pattern[str] | None
+    rewrites: bool
     after_trunk: re.Pattern[str]
     lengths_after_trunk: frozenset[int]
 
@@ -90,14 +92,14 @@ def _prefixes(region: str) -> _Prefixes | None:
     metadata = PhoneMetadata.metadata_for_region(region, None)
     if metadata is None:
         return None
-    general, prefix = metadata.general_desc, metadata.national_prefix_for_parsing or ""
-    plain = prefix.isdigit() and not metadata.national_prefix_transform_rule
+    general, prefix = metadata.general_desc, metadata.national_prefix_for_parsing
     lengths = frozenset(general.possible_length) - frozenset(general.possible_length_local_only) if general else ()
     return _Prefixes(
         international=re.compile(metadata.international_prefix or _NOTHING),
         calling_code=str(metadata.country_code),
-        trunk=prefix if plain else "",
-        any=re.compile(prefix) if prefix else None,
+        code_is_trunk=prefix == str(metadata.country_code),
+        trunk=re.compile(prefix) if prefix else None,
+        rewrites=bool(metadata.national_prefix_transform_rule),
         after_trunk=re.compile(_general(metadata)),
         lengths_after_trunk=frozenset(lengths),
     )
@@ -141,15 +143,16 @@ def plain_national(digits: str, region: str) -> str | None:
     prefixes = _prefixes(region)
     if prefixes is None or prefixes.international.match(digits):
         return None
-    if digits.startswith(prefixes.calling_code) and prefixes.trunk != prefixes.calling_code:
+    if digits.startswith(prefixes.calling_code) and not prefixes.code_is_trunk:
         return None
     nsn = digits
-    if _begins(digits, prefixes.any):
-        if not prefixes.trunk:
+    trunk = prefixes.trunk.match(digits) if prefixes.trunk is not None else None
+    if trunk is not None:
+        if prefixes.rewrites and trunk.groups() and trunk.groups()[-1] is not None:
             return None
-        nsn = digits[len(prefixes.trunk) :]
+        nsn = digits[trunk.end() :]
         if len(nsn) not in prefixes.lengths_after_trunk or not prefixes.after_trunk.fullmatch(nsn):
             return None
-        if _begins(nsn, prefixes.any):
-            return None  # in North America the first 1 may be the calling code, and the second the prefix
+        if prefixes.code_is_trunk and _begins(nsn, prefixes.trunk):
+            return None
     return f"+{prefixes.calling_code}{nsn}" if _is_valid(prefixes.calling_code, nsn) else None
