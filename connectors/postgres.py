@@ -528,12 +528,12 @@ def _told(error: psycopg.Error, dsn: str, lost: bool) -> Exception:
     if lost or (isinstance(error, psycopg.OperationalError) and not state) or state.startswith(_PASSING):
         return TargetLostError(message)
     if state.startswith(("22", "23")) or state == "P0001":
-        line = re.search(r"COPY [^,]+, line (\d+)", error.diag.context or "")
+        line = re.search(r"COPY [^,]+, line (\d+)(?:, column ([^:\n]+):)?", error.diag.context or "")
         return RowsRefusedError(
             _CODES.get(state, "cast" if state.startswith("22") else "database"),
             message,
             constraint=error.diag.constraint_name or "",
-            column=error.diag.column_name or "",
+            column=error.diag.column_name or (line[2] if line and line[2] else ""),
             line=int(line[1]) if line else None,
         )
     if state == "42501":

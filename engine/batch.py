@@ -6,6 +6,7 @@ that there is nothing to do; rows, crosswalk and quarantine commit with it or no
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -300,7 +301,7 @@ def _refused_rows(
         key, raw = found[n]
         constraint = next((u for u in entity.target.unique_keys if u.name == error.constraint), None)
         field = error.column or (", ".join(constraint.columns) if constraint else "")
-        about = error.constraint or error.message.split(":")[0][:80]
+        about = error.constraint or _without_values(error.message)
         for name, value in zip(
             QUARANTINE.names,
             (str(n), key, field, error.code, f"{field or entity.name}: {error.code} {about}", error.message, raw),
@@ -308,6 +309,11 @@ def _refused_rows(
         ):
             out[name].append(value)
     return pa.table(out, schema=QUARANTINE)
+
+
+def _without_values(message: str) -> str:
+    """What a server says, without the value that it quotes: a signature holds none."""
+    return re.sub(r"[0-9]+", "9", re.sub(r'".*"', '"…"', message.split(":")[0]))[:80]
 
 
 def _without(rows: pa.Table, numbers: set[int]) -> pa.Table:

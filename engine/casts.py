@@ -7,6 +7,7 @@ the value, if any. Nothing here may round, cut or guess.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -95,29 +96,74 @@ def _decimal(column: Column, piece: Piece) -> Cast:
     if piece.type == "BOOLEAN":
         text = f"CAST(CAST({piece.sql} AS INTEGER) AS VARCHAR)"
     shaped = rf"regexp_full_match({text}, '[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{{1,2}})?')"
-    if column.precision is None or column.precision > 38:
-        plain = rf"regexp_full_match({text}, '-?(0|[1-9][0-9]*)(\.[0-9]+)?')"
-        simple = rf"regexp_full_match({text}, '[+-]?[0-9]+(\.[0-9]+)?')"
-        stripped = rf"regexp_replace({text}, '^[+]?(-?)0*([0-9])', '\1\2')"
-        value = f"CASE WHEN {plain} THEN {text} WHEN {simple} THEN {stripped} ELSE CAST(TRY_CAST({text} AS DECIMAL(38,10)) AS VARCHAR) END"
-        reason = f"CASE WHEN NOT {shaped} THEN 'cast numeric' WHEN {text} IS NOT NULL AND ({value}) IS NULL THEN 'range numeric' END"
-        return Cast(value, reason, change)
-    scale = column.scale or 0
-    name = f"numeric({column.precision},{scale})"
-    number = f"TRY_CAST({text} AS DECIMAL({column.precision},{scale}))"
+    written = _written_out(text, shaped)
+    if column.precision is None:
+        return Cast(_plain_number(written), f"CASE WHEN NOT {shaped} THEN 'cast numeric' END", change)
+    precision, scale = column.precision, column.scale or 0
+    name = f"numeric({precision},{scale})"
     # DECIMAL casts round; a value with more digits than the column keeps is a reason, never rounded in silence.
-    lossy = rf"regexp_matches({text}, '\.[0-9]{{{scale}}}[0-9]*[1-9]') OR ({text} SIMILAR TO '.*[eE].*' AND CAST({number} AS DOUBLE) <> TRY_CAST({text} AS DOUBLE))"
+    if scale >= 0:
+        lossy = rf"regexp_matches({written}, '\.[0-9]{{{scale}}}[0-9]*[1-9]')"
+    else:
+        lossy = rf"regexp_matches({written}, '\.[0-9]*[1-9]|[1-9][0-9]{{0,{-scale - 1}}}(\.[0-9]*)?$')"
+    if precision <= 38 and 0 <= scale <= precision:
+        value = f"CAST(TRY_CAST({written} AS DECIMAL({precision},{scale})) AS VARCHAR)"
+        if scale == precision:
+            value = f"regexp_replace({value}, '^(-?)[.]', '\\10.')"
+        beyond = f"{text} IS NOT NULL AND {value} IS NULL"
+    else:
+        value, digits = _scaled_number(_plain_number(written), scale)
+        beyond = f"length({digits}) > {precision}"
     reason = (
-        f"CASE WHEN NOT {shaped} THEN 'cast numeric' WHEN {text} IS NOT NULL AND {number} IS NULL THEN {literal('range ' + name)} "
-        f"WHEN {lossy} THEN {literal('range ' + name + ' digits')} END"
+        f"CASE WHEN NOT {shaped} THEN 'cast numeric' WHEN {lossy} THEN {literal('range ' + name + ' digits')} "
+        f"WHEN {beyond} THEN {literal('range ' + name)} END"
     )
-    return Cast(f"CAST({number} AS VARCHAR)", reason, change)
+    return Cast(value, reason, change)
+
+
+def _written_out(text: str, shaped: str) -> str:
+    """A number's text without an exponent, digit for digit: 1.25e-3 is 0.00125."""
+    sign = f"regexp_extract({text}, '^-')"
+    digits = f"replace(regexp_extract({text}, '^[+-]?([0-9.]+)', 1), '.', '')"
+    point = f"(length(regexp_extract({text}, '^[+-]?([0-9]*)', 1)) + CAST(regexp_extract({text}, '[eE](.*)$', 1) AS INTEGER))"
+    moved = (
+        f"CASE WHEN {point} <= 0 THEN '0.' || repeat('0', -{point}) || {digits} "
+        f"WHEN {point} >= length({digits}) THEN {digits} || repeat('0', {point} - length({digits})) "
+        f"ELSE left({digits}, {point}) || '.' || substr({digits}, {point} + 1) END"
+    )
+    return f"CASE WHEN contains(lower({text}), 'e') THEN CASE WHEN {shaped} THEN {sign} || {moved} END ELSE {text} END"
+
+
+def _plain_number(text: str) -> str:
+    """As PostgreSQL shows a numeric: no plus, no needless zero in front, a digit before the point, no minus zero."""
+    bare = f"ltrim({text}, '+')"
+    for pattern, put in ((r"^(-?)0+([0-9])", r"\1\2"), (r"^(-?)[.]", r"\10."), (r"[.]$", ""), (r"^-([0.]+)$", r"\1")):
+        bare = f"regexp_replace({bare}, '{pattern}', '{put}')"
+    plain = r"0(\.[0-9]+)?|[1-9][0-9]*(\.[0-9]+)?|-[1-9][0-9]*(\.[0-9]+)?"
+    whole = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)"
+    return f"CASE WHEN regexp_full_match({text}, '{plain}') THEN {text} WHEN regexp_full_match({text}, '{whole}') THEN {bare} END"
+
+
+def _scaled_number(text: str, scale: int) -> tuple[str, str]:
+    """A plain number with exactly `scale` digits after the point; and its digits that count against the precision."""
+    whole, fraction = f"split_part({text}, '.', 1)", f"split_part({text}, '.', 2)"
+    if scale <= 0:
+        value = f"regexp_replace({whole}, '^-0$', '0')"
+        return value, f"left(ltrim({whole}, '-'), greatest(length(ltrim({whole}, '-')) - {-scale}, 0))"
+    kept = f"rpad(left({fraction}, {scale}), {scale}, '0')"
+    value = f"regexp_replace({whole} || '.' || {kept}, '^-([0.]+)$', '\\1')"
+    return value, f"ltrim(ltrim({whole}, '-') || {kept}, '0')"
 
 
 def _float(column: Column, piece: Piece) -> Cast:
     text, change = _blank(piece)
     number = f"TRY_CAST({text} AS DOUBLE)"
-    reason = f"CASE WHEN {text} IS NOT NULL AND {number} IS NULL THEN 'cast float' END"
+    largest = "3.4028235e38" if column.type == "real" else "1.7976931348623157e308"
+    endless = f"regexp_matches({text}, '^[+-]?[iI]')"
+    reason = (
+        f"CASE WHEN {text} IS NOT NULL AND {number} IS NULL THEN 'cast float' "
+        f"WHEN NOT isnan({number}) AND abs({number}) > {largest} AND NOT {endless} THEN 'range float' END"
+    )
     return Cast(f"CASE WHEN {number} IS NOT NULL THEN {text} END", reason, change)
 
 
@@ -135,11 +181,17 @@ def _zero(text: str) -> str:
     return f"starts_with({text}, '0000-00-00')"
 
 
+def _day(text: str, rest: str) -> str:
+    """True where the text is a day of the years 1 to 9999, with `rest` (a pattern) after it. There is no year
+    0, whatever MySQL stores and DuckDB makes of it."""
+    return f"(regexp_full_match({text}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}{rest}') AND NOT starts_with({text}, '0000'))"
+
+
 def _date(column: Column, piece: Piece) -> Cast:
     if piece.type == "DATE":
         return Cast(f"CAST({piece.sql} AS VARCHAR)", None, None)
     text, change = _blank(piece)
-    shaped = rf"regexp_full_match({text}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([ T]00:00(:00(\.0+)?)?)?')"
+    shaped = _day(text, r"([ T]00:00(:00(\.0+)?)?)?")
     date = f"TRY_CAST(left({text}, 10) AS DATE)"
     value = f"CASE WHEN {shaped} THEN CAST({date} AS VARCHAR) END"
     reason = (
@@ -151,17 +203,21 @@ def _date(column: Column, piece: Piece) -> Cast:
 
 def _moment(type_: str, name: str) -> Callable[[Column, Piece], Cast]:
     def rule(column: Column, piece: Piece) -> Cast:
+        kept = re.search(r"\(([0-5])\)", column.type)
         if piece.type == type_:
-            return Cast(f"CAST({piece.sql} AS VARCHAR)", None, None)
-        text, change = _blank(piece)
-        zone = r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)?" if type_ == "TIMESTAMPTZ" else ""
-        shaped = rf"regexp_full_match({text}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([ T][0-9]{{2}}:[0-9]{{2}}(:[0-9]{{2}}(\.[0-9]{{1,6}}0*)?)?{zone})?')"
-        value = f"CASE WHEN {shaped} THEN CAST(TRY_CAST({text} AS {type_}) AS VARCHAR) END"
-        reason = (
-            f"CASE WHEN {_zero(text)} THEN 'soft zero date' "
-            f"WHEN {text} IS NOT NULL AND ({value}) IS NULL THEN 'cast {name}' END"
-        )
-        return Cast(f"CASE WHEN NOT {_zero(text)} THEN {value} END", reason, change)
+            value, zero, reason, change = f"CAST({piece.sql} AS VARCHAR)", "false", "", None
+        else:
+            text, change = _blank(piece)
+            zone = r"(Z|[+-](0[0-9]|1[0-5])(:?[0-5][0-9])?)?" if type_ == "TIMESTAMPTZ" else ""
+            shaped = _day(text, rf"([ T][0-9]{{2}}:[0-9]{{2}}(:[0-9]{{2}}(\.[0-9]{{1,6}}0*)?)?{zone})?")
+            value, zero = f"CASE WHEN {shaped} THEN CAST(TRY_CAST({text} AS {type_}) AS VARCHAR) END", _zero(text)
+            reason = (
+                f"WHEN {zero} THEN 'soft zero date' WHEN {text} IS NOT NULL AND ({value}) IS NULL THEN 'cast {name}' "
+            )
+        if kept:
+            # The target would round what it has no room for.
+            reason += rf"WHEN regexp_matches({value}, '\.[0-9]{{{kept[1]}}}[0-9]*[1-9]') THEN 'range {name}({kept[1]}) digits' "
+        return Cast(f"CASE WHEN NOT {zero} THEN {value} END", f"CASE {reason}END" if reason else None, change)
 
     return rule
 
@@ -199,7 +255,7 @@ def _array(column: Column, piece: Piece) -> Cast:
         return Cast("CAST(NULL AS VARCHAR)", None, None)
     # PostgreSQL's array_out quotes an element that is empty, spells NULL, or holds one of {}," \ or white space.
     item = "replace(x, chr(0), '')"
-    plain = rf"""regexp_full_match({item}, '[^{{}},"\\\s]+') AND lower({item}) <> 'null'"""
+    plain = rf"""regexp_full_match({item}, '[^{{}},"\\\s\v]+') AND lower({item}) <> 'null'"""
     quoted = rf"""'"' || replace(replace({item}, '\', '\\'), '"', '\"') || '"'"""
     body = f"list_transform({piece.sql}, lambda x: CASE WHEN x IS NULL THEN 'NULL' WHEN {plain} THEN {item} ELSE {quoted} END)"
     return Cast(f"'{{' || array_to_string({body}, ',') || '}}'", None, None)

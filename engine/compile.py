@@ -314,8 +314,10 @@ class _EntityQuery:
 
 def is_hashed(column: Column) -> bool:
     """True where the checksum holds the column's text; else only whether there is a value."""
-    rounded = column.kind in (Kind.DATETIME, Kind.INSTANT) and "(" in column.type
-    return column.kind in HASHED_KINDS and not rounded
+    if column.kind is Kind.ARRAY:
+        # the target spells the elements of other arrays its own way
+        return column.element in (Kind.TEXT, Kind.ENUM)
+    return column.kind in HASHED_KINDS
 
 
 def _hash_text(field: CheckedField, sql: str) -> str:

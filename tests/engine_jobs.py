@@ -1,0 +1,185 @@
+"""Engine jobs for tests: a source made from a few statements, a context to run, what a target holds, a child to kill.
+
+Also a program of its own (`python -m tests.engine_jobs JOB.json`): loads a job in a process that a test may
+have killed through PACKHORSE_FAULT. Never keeps a connection open after `running` ends.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from connectors.dsn import Dsn, open_source
+from connectors.postgres import PostgresTarget
+from connectors.protocols import Source
+from engine.check import check_plan
+from engine.context import Context
+from engine.load import LoadOutcome, load
+from engine.plan import parse_plan
+from engine.prepare import try_queries
+from workspace.log import Workspace
+from workspace.paths import JobPaths
+
+ROOT = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True)
+class EngineJob:
+    """What a run of the engine is given. `source_name` stands for the source in the crosswalk."""
+
+    base: str
+    name: str
+    plan: str
+    source: str
+    target: str
+    batch_rows: int = 50_000
+    source_name: str = "legacy"
+
+    def named(self, name: str) -> EngineJob:
+        """A new job over the same source and target."""
+        return replace(self, name=name)
+
+    @contextmanager
+    def running(self, *, source: Source | None = None, try_first: bool = True) -> Iterator[Context]:
+        """The job's context, with both systems connected and the workspace held for writing."""
+        paths = JobPaths(Path(self.base), self.name).create()
+        opened = source or open_source(self.source)
+        try:
+            target = PostgresTarget(Dsn.parse(self.target))
+            try:
+                checked = check_plan(parse_plan(self.plan), opened, target.catalogue())
+                if try_first:
+                    try_queries(paths, checked)
+                with Workspace.open(paths, write=True) as workspace:
+                    yield Context(
+                        paths, workspace, opened, target, checked, self.source_name, batch_rows=self.batch_rows
+                    )
+            finally:
+                target.close()
+        finally:
+            if source is None:
+                opened.close()
+
+    def load(self) -> LoadOutcome:
+        """Loads in this process."""
+        with self.running() as ctx:
+            return load(ctx)
+
+    def load_in_child(self, fault: str = "") -> subprocess.CompletedProcess[str]:
+        """Loads in a process of its own, which kills itself at `fault` (`before commit:2`)."""
+        return subprocess.run(
+            [sys.executable, "-m", "tests.engine_jobs", json.dumps(asdict(self))],
+            env={**os.environ, "PACKHORSE_FAULT": fault},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+
+def sqlite_source(path: Path, script: str) -> str:
+    """A SQLite file made by the script; its DSN."""
+    with sqlite3.connect(path) as connection:
+        connection.executescript(script)
+    connection.close()
+    return f"sqlite:///{path}"
+
+
+def csv_source(folder: Path, script: str) -> str:
+    """A folder with a CSV file for each table that the script makes: text quoted, NULL unquoted nothing."""
+    folder.mkdir()
+    with sqlite3.connect(":memory:") as connection:
+        connection.executescript(script)
+        tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        for table in tables:
+            rows = connection.execute(f'SELECT * FROM "{table}"')
+            lines = [",".join(_csv_value(c[0]) for c in rows.description)]
+            lines += [",".join(_csv_value(value) for value in row) for row in rows]
+            (folder / f"{table}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8", newline="")
+    connection.close()
+    return str(folder)
+
+
+def _csv_value(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return '"' + value.replace('"', '""') + '"'
+    return str(value)
+
+
+_CATALOGUES = {
+    "pg_namespace": "nspname, nspowner, nspacl",
+    "pg_class": "oid, relname, relnamespace, reltype, relowner, relfilenode, relkind, relchecks, relhastriggers, relacl",
+    "pg_attribute": "attrelid, attname, atttypid, attnum, attnotnull, atthasdef, attisdropped",
+    "pg_attrdef": "oid, adrelid, adnum",
+    "pg_constraint": "oid, conname, conrelid, contype",
+    "pg_index": "indexrelid, indrelid, indisunique, indisvalid",
+    "pg_proc": "oid, proname, pronamespace",
+    "pg_type": "oid, typname, typnamespace",
+    "pg_trigger": "oid, tgrelid, tgname, tgenabled",
+    "pg_description": "objoid, objsubid, description",
+    "pg_sequence": "seqrelid, seqstart, seqincrement",
+    "pg_extension": "extname",
+    "pg_largeobject_metadata": "oid",
+}
+
+
+def whole_target(connection: psycopg.Connection[Any]) -> dict[str, str]:
+    """Everything a database holds, by name: each catalogue, each table's rows, each sequence's state."""
+    held = {}
+    for catalogue, columns in _CATALOGUES.items():
+        rows = connection.execute(
+            sql.SQL("SELECT {}::text FROM pg_catalog.{} ORDER BY 1").format(
+                sql.SQL("(" + columns + ")"), sql.Identifier(catalogue)
+            )
+        ).fetchall()
+        held[catalogue] = hashlib.sha256("\n".join(r[0] for r in rows).encode()).hexdigest()
+    found = connection.execute(
+        "SELECT n.nspname, c.relname, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE c.relkind IN ('r', 'S', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')"
+    ).fetchall()
+    for schema, name, kind in found:
+        relation = sql.Identifier(schema, name)
+        shown = sql.SQL("last_value, is_called") if kind == "S" else sql.SQL("*")
+        held[f"{schema}.{name}"] = copied(connection, sql.SQL("SELECT {} FROM {}").format(shown, relation))
+    return held
+
+
+def copied(connection: psycopg.Connection[Any], statement: sql.Composed | sql.SQL) -> str:
+    """The rows of a SELECT as COPY writes them, in the order of their text."""
+    with connection.cursor() as cursor, cursor.copy(sql.SQL("COPY ({}) TO STDOUT").format(statement)) as copy:
+        return "".join(sorted(b"".join(bytes(block) for block in copy).decode().splitlines(keepends=True)))
+
+
+def records(connection: psycopg.Connection[Any]) -> dict[str, str]:
+    """The customer's tables alone, as COPY dumps by name."""
+    return {
+        name: rows
+        for name, rows in whole_target(connection).items()
+        if "." in name and not name.startswith("packhorse.")
+    }
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    """A CSV file's rows, for tests that look at what they made."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+if __name__ == "__main__":
+    EngineJob(**json.loads(sys.argv[1])).load()
