@@ -90,8 +90,8 @@ class Judge:
         """The truth's rows, references turned into the ids that the target gave."""
         columns, joins = ["w._key"], []
         for number, column in enumerate(fields):
-            pointed = self.entities[entity]["references"].get(column)
-            if pointed is None:
+            pointed = self.entities[entity]["references"].get(column, "")
+            if pointed not in self.entities:
                 columns.append(f"w.{_name(column)}")
                 continue
             value = f"w.{_name(column)}"

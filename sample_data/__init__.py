@@ -6,6 +6,7 @@ without running anything of the product. `write_sample` is the way in; `python -
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,12 +44,16 @@ class SampleFacts:
     rows: dict[str, int]
 
 
-def write_sample(form: str, where: str | Path, contacts: int = 2000, seed: int = 7) -> SampleFacts:
+def write_sample(
+    form: str, where: str | Path, contacts: int = 2000, seed: int = 7, only: Collection[str] = ()
+) -> SampleFacts:
     """Writes a legacy CRM with that many contacts and all that belongs to them.
 
     `form` is sqlite (`where` is a file's path), csv (a folder's), mariadb or postgresql (an SQLAlchemy
     URL of an existing database). What is there under the same table names is replaced. The same size,
-    seed and form give the same rows. ValueError for a form or size that isn't known.
+    seed and form give the same rows. `only` fills just those tables with what goes with them (users,
+    accounts and contacts, say); the rows are the same as without. ValueError for a form, size or table
+    that isn't known.
     """
     world = World(contacts, seed, form)
-    return SampleFacts(form, contacts, seed, write_legacy(world, where))
+    return SampleFacts(form, contacts, seed, write_legacy(world, where, only))

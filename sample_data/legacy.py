@@ -6,7 +6,7 @@ what they mean.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -43,26 +43,36 @@ _MAKERS: dict[str, Callable[[World, Index], Tables]] = {
 }
 
 
-def source_batches(world: World, piece: int = PIECE) -> Iterator[tuple[str, pa.Table]]:
+def source_batches(world: World, piece: int = PIECE, only: Collection[str] = ()) -> Iterator[tuple[str, pa.Table]]:
     """All rows of the legacy system, table by table in pieces; each column is text.
 
-    The rows of a piece come in the order of their keys, which servers take in faster.
+    The rows of a piece come in the order of their keys, which servers take in faster. `only` names the
+    tables to make, where not all of them: each brings its side and link tables and its addresses.
     """
+    unknown = set(only) - set(_MAKERS)
+    if unknown:
+        raise ValueError(f"no such table: {', '.join(sorted(unknown))}; there are {', '.join(_MAKERS)}")
+    return _batches(world, piece, only or tuple(_MAKERS))
+
+
+def _batches(world: World, piece: int, tables: Collection[str]) -> Iterator[tuple[str, pa.Table]]:
     order = {table.name: list(table.columns) for table in SOURCE_TABLES}
     keys = {table.name: table.key for table in SOURCE_TABLES}
     yield "currencies", pa.table(currency_table(world)).select(order["currencies"])
-    for table, make in _MAKERS.items():
+    for table in tables:
+        make = _MAKERS[table]
         for index in runs(world.rows[table], piece):
             for name, batch in make(world, index).items():
                 yield name, pa.table(batch).select(order[name]).sort_by(keys[name])
 
 
-def write_legacy(world: World, where: str | Path) -> dict[str, int]:
-    """Writes the legacy system in the world's form and gives the rows by table."""
+def write_legacy(world: World, where: str | Path, only: Collection[str] = ()) -> dict[str, int]:
+    """Writes the legacy system in the world's form and gives the rows by table; the other tables are empty."""
     rows: dict[str, int] = {}
+    batches = source_batches(world, only=only)
 
     def counted() -> Iterator[tuple[str, pa.Table]]:
-        for name, batch in source_batches(world):
+        for name, batch in batches:
             rows[name] = rows.get(name, 0) + batch.num_rows
             yield name, batch
 

@@ -91,6 +91,23 @@ def test_unknown_forms_and_sizes_are_refused(contacts: int, form: str, tmp_path:
     assert not list(tmp_path.iterdir())
 
 
+def test_some_tables_alone_are_the_same_as_among_all(tmp_path: Path) -> None:
+    facts = write_sample("sqlite", tmp_path / "some", SMALLEST, only=("users", "accounts", "contacts"))
+    write_sample("sqlite", tmp_path / "all", SMALLEST)
+    rows = []
+    for name in ("some", "all"):
+        with sqlite3.connect(tmp_path / name) as connection:
+            rows.append(connection.execute("SELECT * FROM contacts ORDER BY id").fetchall())
+            counts = connection.execute("SELECT count(*) FROM leads").fetchone()
+            assert (counts[0] > 0) == (name == "all")
+    assert rows[0] == rows[1]
+    assert "leads" not in facts.rows
+    assert facts.rows["contacts_cstm"] > 0
+    with pytest.raises(ValueError, match="no such table: contact"):
+        write_sample("sqlite", tmp_path / "none", SMALLEST, only=("contact",))
+    assert not (tmp_path / "none").exists()
+
+
 # What is made can be undone
 
 
@@ -220,10 +237,16 @@ def test_each_kind_of_mess_is_there(kind: str, sqlite_file: Path) -> None:
         assert connection.execute(MESS[kind]).fetchone()[0] > 0
 
 
-@pytest.mark.parametrize("contacts", [SMALLEST, 2000])
-@pytest.mark.parametrize("form", FORMS)
-def test_each_trouble_ends_in_quarantine_at_any_size(contacts: int, form: str, tmp_path: Path) -> None:
-    world = World(contacts, 7, form)
+@pytest.mark.parametrize(
+    ("contacts", "seed", "form"),
+    [
+        (2000, 7, "sqlite"),
+        *((SMALLEST, 7, form) for form in FORMS),
+        *((SMALLEST, seed, "sqlite") for seed in range(12)),
+    ],
+)
+def test_each_trouble_ends_in_quarantine_at_any_size(contacts: int, seed: int, form: str, tmp_path: Path) -> None:
+    world = World(contacts, seed, form)
     write_truth(world, tmp_path)
     rows = pq.read_table(tmp_path / "quarantine.parquet").to_pylist()
     found = Counter(
