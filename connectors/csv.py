@@ -7,6 +7,7 @@ these two folders. Never writes to the source.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import psutil
 import pyarrow as pa
 import sqlglot
 from sqlglot import exp
@@ -26,6 +28,7 @@ from connectors.relation import after_key, from_clause, is_select
 from workspace.errors import CatalogueError, ConnectError, DiskFullError, SourceLostError
 
 _MEMORY = "1GB"
+_PREFIX = "packhorse-csv-"
 _LONGEST_LINE = 16_000_000
 
 
@@ -46,7 +49,9 @@ class CsvSource:
         self.dsn = dsn.masked
         self._path = dsn.path.expanduser().resolve()
         self._taken: dict[str, tuple[int, int]] = {}
-        self._temporary = Path(tempfile.mkdtemp(prefix="packhorse-csv-"))
+        _sweep()
+        self._folder = tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-", ignore_cleanup_errors=True)
+        self._temporary = Path(self._folder.name)
         self._connection: duckdb.DuckDBPyConnection | None = None
         try:
             files = [
@@ -136,7 +141,7 @@ class CsvSource:
         """Ends DuckDB and deletes the temporary folder. Safe to call twice."""
         if self._connection is not None:
             self._connection.close()
-        shutil.rmtree(self._temporary, ignore_errors=True)
+        self._folder.cleanup()
 
     def _open(self) -> duckdb.DuckDBPyConnection:
         connection = duckdb.connect(
@@ -246,6 +251,14 @@ _HARMLESS = (
     duckdb.StatementType.SELECT,
     duckdb.StatementType.EXPLAIN,
 )
+
+
+def _sweep() -> None:
+    """Deletes what killed processes of this user left behind: it holds the customer's records."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
+        pid = folder.name.removeprefix(_PREFIX).partition("-")[0]
+        if pid.isdigit() and not psutil.pid_exists(int(pid)) and folder.stat().st_uid == os.getuid():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _of_size(reader: pa.RecordBatchReader, names: Sequence[str], size: int) -> Iterator[pa.Table]:

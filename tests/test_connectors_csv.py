@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import tempfile
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -160,6 +163,21 @@ def test_what_is_malformed_is_named_with_its_line_before_any_row(
         next(source.pages("t", (), after=None, size=1))
     assert raised.value.where == (f"{file}:{line}" if line else str(file))
     assert raised.value.exit_code == 2
+
+
+def test_what_a_killed_process_left_behind_is_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "t.csv").write_text("id\n1\n")
+    script = (
+        "import os, signal, sys, tempfile; from connectors.dsn import open_source; tempfile.tempdir = sys.argv[1];"
+        "source = open_source(sys.argv[1] + '/t.csv'); source.count('t'); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False, cwd=Path(__file__).parent.parent)
+    (left,) = tmp_path.glob("packhorse-csv-*")
+    with closing(open_source(str(tmp_path / "t.csv"))) as source:
+        assert not left.exists()
+        assert source.count("t") == 1
+    assert not list(tmp_path.glob("packhorse-csv-*"))
 
 
 def test_two_files_of_one_table(tmp_path: Path) -> None:
