@@ -39,6 +39,8 @@ def composite_candidates(relation: Relation, table: Table, column: Column) -> li
         whole = _find(relation, "full_name") or _find(relation, "name")
         if first and last and not whole:
             out.append(_joined((first, last), "' '", 0.97, "a first and a last name, and no column of the whole"))
+    if wanted.core in ({"first_name"}, {"last_name"}) and not (_find(relation, "first_name") or _find(relation, "last_name")):
+        out += _part_of_name(relation, next(iter(wanted.core)))
     if "street" in wanted.core and not wanted.numbers:
         lines = _lines(relation, wanted.place)
         if len(lines) > 1:
@@ -65,6 +67,26 @@ def _duration(relation: Relation, table: Table, column: Column) -> list[Composit
             {"why": "hours and minutes of one duration", "of": list(names)},
         )
     ]  # fmt: skip
+
+
+def _part_of_name(relation: Relation, part: str) -> list[Composite]:
+    """The first or last name out of a whole one. `Last, First` is told by its comma; `First Last` may have the
+    family name anywhere, so that is for a person to say."""
+    whole = _find(relation, "full_name")
+    if whole is None or not whole.profile.top:
+        return []
+    total = sum(n for _, n in whole.profile.top)
+    commas = sum(n for v, n in whole.profile.top if v.count(",") == 1) / total
+    single = sum(n for v, n in whole.profile.top if "," not in v and " " not in v) / total  # a last name alone
+    cleaned = clean_text(whole.name, whole.profile).removeprefix("nullif(trim(").removesuffix("), '')")
+    if commas >= 0.5 and commas + single >= 0.9:
+        number = 1 if part == "last_name" else 2
+        sql, strength, why = f"nullif(trim(split_part({cleaned}, ',', {number})), '')", 0.95, f"{commas:.0%} are written last, first"
+    else:
+        pattern = "'\\S+$'" if part == "last_name" else "'^\\S+'"
+        sql, strength, why = f"nullif(regexp_extract(trim({cleaned}), {pattern}), '')", 0.5, "cut at a blank, which may be wrong"
+    label = f"{whole.name}, the {part.replace('_', ' ')} in it"
+    return [Composite(f"part:{whole.name}:{part}", label, (whole.name,), {"sql": sql}, strength, {"why": why, "of": [whole.name]})]
 
 
 def _joined(origins: tuple[Origin, ...], separator: str, strength: float, why: str) -> Composite:

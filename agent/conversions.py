@@ -11,7 +11,8 @@ import re
 from dataclasses import dataclass
 
 from agent.lexicon import Meaning, column_meaning
-from agent.profile import ColumnProfile
+from agent.phones import INTERNATIONAL, international
+from agent.profile import PICKLIST_MAX, ColumnProfile
 from agent.value_lexicon import label_for
 from connectors.protocols import Column, Kind, Table
 
@@ -27,7 +28,7 @@ class Conversion:
 
     `fit` is the estimated share of values that arrive, 0 to 1; `evidence` how telling that is (an e-mail column that
     holds e-mails: near 1; any text in a text column: 0). Exactly one of `column` (as it is) and `sql` is set.
-    `needs` names what has to be known first: `zone`, `values`.
+    `needs` names what has to be known first: `zone`, `values`, `country`, `date_format`.
     """
 
     fit: float
@@ -61,8 +62,24 @@ def quoted(name: str) -> str:
     return name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) and name not in _RESERVED else '"' + name.replace('"', '""') + '"'
 
 
+# Words that some system's SQL keeps for itself.
 _RESERVED = frozenset(
-    ["all", "and", "any", "as", "asc", "both", "case", "cast", "check", "collate", "column", "constraint", "create", "cross", "default", "desc", "distinct", "do", "else", "end", "except", "false", "for", "foreign", "from", "full", "group", "having", "in", "inner", "into", "is", "join", "left", "like", "limit", "natural", "not", "null", "offset", "on", "only", "or", "order", "outer", "primary", "references", "right", "select", "some", "table", "then", "to", "true", "union", "unique", "user", "using", "when", "where", "window", "with", "type", "date", "time", "timestamp", "interval", "year", "month", "day"]
+    (  # noqa: SIM905
+        "add all alter analyse analyze and any array as asc asymmetric authorization before between both by "
+        "call cascade case cast change character check collate column condition constraint continue convert "
+        "create cross current current_date current_role current_time current_timestamp current_user cursor "
+        "database databases date day default delayed delete desc describe distinct div do double drop each "
+        "else elseif end escaped except exists exit explain false fetch float for force foreign freeze from "
+        "full fulltext function grant group groups having if ignore in index inner inout insert int intersect "
+        "interval into is isnull join key keys kill lateral leading leave left like limit lines load "
+        "localtime localtimestamp lock loop match mod month natural not notnull null of offset on only "
+        "optimize option or order out outer over overlaps partition placing primary procedure range rank read "
+        "recursive references regexp release rename repeat replace require restrict return returning revoke "
+        "right row rows schema schemas select separator session_user set show similar some sql starting "
+        "system table tablesample terminated then time timestamp to trailing trigger true type union unique "
+        "unlock unsigned update usage use user using values variadic verbose view when where while window "
+        "with write xor year zerofill"
+    ).split()
 )
 
 
@@ -87,7 +104,8 @@ def _text(
     if meaning.core & _PHONES:
         share = source.trait("phone")
         sql = f"phone({quoted(name)}, {quoted(country)})" if country else f"phone({quoted(name)})"
-        return Conversion(share if share >= 0.4 else share * 0.3, 0.5 * share, sql=sql)
+        needs = () if country or international(source) >= INTERNATIONAL else ("country",)
+        return Conversion(share if share >= 0.4 else share * 0.3, 0.5 * share, sql=sql, needs=needs)
     if "website" in meaning.core:
         return _website(name, source, target, table)
     if "country" in meaning.core and target.length == 2:
@@ -171,11 +189,19 @@ def _date(name: str, source: ColumnProfile, target: Column, table: Table, countr
     if source.trait("serial") + source.trait("date") > 0.8 and source.trait("serial") > 0.05:
         return Conversion(1.0, 0.3, sql=f"excel_date({quoted(name)})", notes=("numbers of days, as spreadsheets keep dates",))
     iso = all(re.match(r"^\d{4}-\d{2}-\d{2}", v) or v.startswith("0000") for v, _ in source.top[:100])
+    if dated <= 0.5 and re.search(r"\d", source.samples[0] if source.samples else "") and _dotted(source) > 0.8:
+        return Conversion(0.6, 0.1, column=name, needs=("date_format",), notes=("dates in a form that is not told",))
     if dated > 0.8 and not iso:
         return Conversion(0.5, 0.3, column=name, needs=("date_format",), notes=("dates in a form whose order is not told",))
     if dated > 0.8 and source.trait("datetime") > 0.5:
         return Conversion(0.85, 0.3, column=name, notes=("the time of day is dropped",))
     return Conversion(min(1.0, dated) if dated > 0.5 else dated * 0.2, 0.3, column=name)
+
+
+def _dotted(source: ColumnProfile) -> float:
+    """The share of values made of figures and the marks that dates are written with."""
+    total = sum(n for _, n in source.top)
+    return sum(n for v, n in source.top if re.fullmatch(r"\d[\d./: -]{5,18}", v)) / total if total else 0.0
 
 
 def _instant(name: str, source: ColumnProfile, target: Column, table: Table, country: str) -> Conversion:
@@ -206,11 +232,11 @@ def _number(name: str, source: ColumnProfile, target: Column, table: Table, coun
 
 def _enum(name: str, source: ColumnProfile, target: Column, table: Table, country: str) -> Conversion:
     """Fit and evidence from how many of the values find a label, by count and by label."""
-    if not source.listlike:
-        return Conversion(0.1, 0.0, column=name)
     total = sum(n for _, n in source.top)
     hits = {v: label_for(html.unescape(v), target.labels) for v, _ in source.top}
     covered = sum(n for v, n in source.top if hits[v].sure) / max(1, total)
+    if not source.listlike and (covered < 0.5 or source.distinct > PICKLIST_MAX):
+        return Conversion(0.3 + 0.4 * covered, 0.0, column=name, needs=("values",))
     labels = {h.label for h in hits.values() if h.sure}
     telling = min(1.0, len(labels - {"other"}) / 4) * (len(labels) / max(1, min(len(target.labels), 8)))
     plain = "entities" not in source.undo

@@ -6,24 +6,28 @@ field) or held (an entity). A field is never filled on a guess.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from agent.actions import AddEntity, HoldEntity, LeaveColumns, LeaveField, MapField, SetSource, SetValueMap, SetWhere
+from agent.conversions import quoted
+from agent.countries import check_country, country_matter
 from agent.entities import match_links, match_tables
 from agent.fields import field_matter
+from agent.formats import decide_format
 from agent.ladder import AUTONOMY, Budget, Ladder
 from agent.loop import Loop
 from agent.match import FieldCandidate, FieldMatch, match_fields
 from agent.matter import Decision, Matter
 from agent.models.protocol import Encoder, Model
-from agent.structure import Relation, Role, Structure, find_structure, relation_sql
+from agent.structure import Relation, Structure, find_structure, relation_sql
 from agent.survey import Survey, survey
 from agent.tables import constant_for, filter_matter, id_for, row_filter, table_matter
 from agent.unmapped import reasons
 from agent.valuemaps import decide_values
 from agent.zones import check_zone, zone_matter
-from connectors.protocols import Catalogue, Kind, Source, Table
+from connectors.protocols import Catalogue, Source, Table
 from engine.plan import Plan
 from workspace.errors import UsageError
 from workspace.events import BeliefHeld, PhaseStarted
@@ -90,7 +94,7 @@ def draft(
     ladder = Ladder(
         workspace, model=model, encoder=encoder, experience=experience, autonomy=autonomy, budget=budget, on_call=on_call
     )
-    drafter = _Drafter(source, found, workspace, ladder, experience, zone, watch)
+    drafter = _Drafter(source, found, workspace, ladder, model, experience, zone, watch)
     return drafter.run(keep)
 
 
@@ -105,12 +109,13 @@ class _Pending:
 
 class _Drafter:
     def __init__(
-        self, source: Source, found: Survey, workspace: Workspace, ladder: Ladder, experience: ExperienceStore | None,
-        zone: str | None, watch: Watch,
+        self, source: Source, found: Survey, workspace: Workspace, ladder: Ladder, model: Model | None,
+        experience: ExperienceStore | None, zone: str | None, watch: Watch,
     ) -> None:  # fmt: skip
         self._source, self._found, self._workspace, self._ladder = source, found, workspace, ladder
-        self._experience, self._zone, self._watch = experience, zone, watch
-        self._structure: Structure = find_structure(found, source.quote)
+        self._model, self._experience, self._zone, self._watch = model, experience, zone, watch
+        self._quote = partial(quoted_for, source)
+        self._structure: Structure = find_structure(found, self._quote)
         self._loop = Loop(workspace, Plan(version=1, entities={}), found.target)
         self._to: dict[str, str] = {}  # source table -> target table
         self._open: dict[tuple[str, str], str] = {}
@@ -169,7 +174,7 @@ class _Drafter:
         shared = list(self._to.values()).count(table.name) > 1
         key = profile.key
         if not key:
-            matter = Matter("key", name, f"What makes a row of {name} itself? Name its key's columns.", (), none_weight=0.0,
+            matter = Matter("key", name, f"What makes a row of {name} itself? Name its key's columns.", (), must=True,
                             holds=(name,), free=True)  # fmt: skip
             decision = self._ladder.decide(matter)
             if decision.answer is None:
@@ -230,7 +235,9 @@ class _Drafter:
         elif "zone" in candidate.needs:
             self._pending.append(_Pending(name, match, candidate))
         elif "date_format" in candidate.needs:
-            self._leave_open(name, match, self._ask_format(name, match))
+            self._format(name, relation, match, candidate)
+        elif "country" in candidate.needs:
+            self._country(name, relation, match, candidate)
         elif "values" in candidate.needs:
             self._values(name, relation, match, candidate)
         else:
@@ -254,12 +261,31 @@ class _Drafter:
             plan["map"] = f"{name}_{match.column.name}"
         self._map(name, match, candidate, plan)
 
-    def _ask_format(self, name: str, match: FieldMatch) -> str:
-        text = f"In which order are day and month written in {name}.{match.candidates[0].label}?"
-        matter = Matter("format", f"{name}.{match.column.name}", text, (), none_weight=0.0,
-                        holds=(name,) if match.required else (), free=True)  # fmt: skip
-        self._ladder.decide(matter)
-        return matter.id
+    def _country(self, name: str, relation: Relation, match: FieldMatch, candidate: FieldCandidate) -> None:
+        """Telephone numbers without a country, in rows without one."""
+        origin = relation.origin(candidate.columns[0])
+        assert origin is not None
+        holds = (name,) if match.required else ()
+        matter = country_matter(self._found, f"{name}.{match.column.name}", origin.profile, holds)
+        decision = self._ladder.decide(matter)
+        if decision.open or decision.answer is None or not check_country(decision.answer):
+            self._leave_open(name, match, matter.id)
+            return
+        sql = str(candidate.plan["sql"]).removesuffix(")") + f", '{decision.answer}')"
+        self._map(name, match, candidate, {"sql": sql})
+
+    def _format(self, name: str, relation: Relation, match: FieldMatch, candidate: FieldCandidate) -> None:
+        """Dates in a form that is not told."""
+        origin = relation.origin(candidate.columns[0])
+        assert origin is not None
+        subject = f"{name}.{match.column.name}"
+        view = self._loop.observe("carry the records over", f"the form of {subject}", ["propose an expression", "ask"])
+        sample = self._found.samples[origin.table]
+        expression, question = decide_format(self._ladder, self._model, subject, match, origin, sample, view)
+        if expression is None:
+            self._leave_open(name, match, question)
+        else:
+            self._map(name, match, candidate, {"sql": expression})
 
     def _leave_open(self, name: str, match: FieldMatch, question: str) -> None:
         """Left out where the target can do without; else the entity waits."""
@@ -293,7 +319,7 @@ class _Drafter:
         wanted = {c: f"{name}.{f}" for (e, f), q in self._open.items() if e == name for c in self._asked_columns(q)}
         # What an open question may want is read too, so that its answer changes nothing that is staged.
         drawn = used | set(wanted)
-        self._loop.act(SetSource(name, relation_sql(relation, drawn, self._source.quote)))
+        self._loop.act(SetSource(name, relation_sql(relation, drawn, self._quote)))
         self._loop.act(LeaveColumns(name, reasons(relation, used, drawn, wanted)))
 
     def _asked_columns(self, question: str) -> list[str]:
@@ -320,12 +346,6 @@ class _Drafter:
         return {n: tuple(q) for n, q in waiting.items()}
 
 
-def roles_of(structure: Structure) -> Mapping[str, Role]:
-    """The role of each source table."""
-    return structure.roles
-
-
-def wants_reference(table: Table, column: str) -> bool:
-    """True for a column of ids that only a reference can fill."""
-    found = table.column(column)
-    return found is not None and found.kind in (Kind.UUID, Kind.INTEGER) and any(f.columns == (column,) for f in table.foreign_keys)
+def quoted_for(source: Source, name: str) -> str:
+    """An identifier as a plan's SELECT says it: bare where every system reads it so, else quoted."""
+    return name if quoted(name) == name else source.quote(name)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from agent.conversions import convert
 from agent.lexicon import column_meaning, nearness, table_meaning, table_nearness
-from agent.match import readable, table_meanings
+from agent.meanings import readable, table_meanings
 from agent.structure import Relation, Role, Structure
 from agent.survey import Survey
 from connectors.protocols import Kind, Table

@@ -29,13 +29,14 @@ def field_matter(entity: str, relation: Relation, table: Table, match: FieldMatc
         f"{entity}.{column.name}",
         f"New column: {wanted} ({kind}). Which column of the old table {relation.main} does it come from?",
         options,
-        none_weight=0.0 if match.required else match.none_weight,
+        none_weight=match.none_weight,
         signature=match_signature(table.name, column.name),
         data=shown,
         evidence={"type": column.type, "required": match.required, "default": column.has_default},
         holds=(entity,) if match.required else (),
         stakes=stakes_of(table, match),
         free=match.required and not options,
+        must=match.required,
     )
 
 

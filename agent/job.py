@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from agent.draft import Draft, draft
+from agent.job_request import TOLERATED, JobOutcome, JobRequest, Step, Watch, begin_job, dsn_again
 from agent.ladder import AUTONOMY, Ladder
 from agent.loop import Loop, last_plan
 from agent.models.protocol import Encoder, Model
@@ -31,7 +30,6 @@ from workspace.errors import (
     CatalogueError,
     InterruptedJobError,
     PackhorseError,
-    UsageError,
     WaitingForPersonError,
     WorkspaceError,
 )
@@ -41,61 +39,7 @@ from workspace.lock import JobLock
 from workspace.log import Workspace
 from workspace.paths import JobPaths, find_job, new_job_name
 
-MASK = "***"
-
-
-@dataclass(frozen=True)
-class JobRequest:
-    """What to do. `zone` is the time zone of the source's clock, where it is known. `tolerate` is how many rows
-    may be in quarantine at the end: a share of those read below 1, else a number of rows."""
-
-    source_dsn: str
-    target_dsn: str
-    plan_path: Path | None = None
-    job: str | None = None
-    model: str | None = None
-    autonomy: float = AUTONOMY
-    dry_run: bool = False
-    yes: bool = False
-    tolerate: float = 0.1
-    zone: str | None = None
-    base: Path = field(default_factory=Path.cwd)
-
-
-@dataclass(frozen=True)
-class Step:
-    """Where the job is, for a person who watches; `engine.context.Progress` and the model's calls so far."""
-
-    phase: str
-    entity: str = ""
-    rows_done: int = 0
-    rows_total: int | None = None
-    quarantined: int = 0
-    model_calls: int = 0
-
-
-@dataclass(frozen=True)
-class JobOutcome:
-    """What became of the job. `outcome` is done, drafted, dry run, declined, waiting or not verified; `held` names the
-    entities that wait for a person and their questions."""
-
-    job: str
-    outcome: str
-    exit_code: int
-    plan: Plan
-    preview: Preview | None = None
-    loaded: LoadOutcome | None = None
-    verification: Verification | None = None
-    held: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    questions: int = 0
-
-
-class Watch(Protocol):
-    """Called often; must be cheap."""
-
-    def __call__(self, step: Step, /) -> None:
-        """Takes the step."""
-
+__all__ = ["JobOutcome", "JobRequest", "Step", "Watch", "draft_job", "resume_job", "run_job"]
 
 def run_job(
     request: JobRequest,
@@ -140,7 +84,7 @@ def _opened(
         paths.create()
         stack.enter_context(JobLock(paths))
         workspace = stack.enter_context(Workspace.open(paths, write=True))
-        _begin(workspace, request, job, source, target)
+        begin_job(workspace, request, job, source, target)
         run = _Run(request, paths, workspace, from_system, to_system, source.identity, progress, stop, confirm)
         stack.callback(run.close)
         yield run
@@ -166,55 +110,19 @@ def resume_job(
         raise WorkspaceError(f"the job {paths.job} never began", where=str(paths.folder), advice="migrate run starts one")
     options = begun.options
     request = JobRequest(
-        source_dsn=_again(source_dsn, options.get("source_dsn"), "--source"),
-        target_dsn=_again(target_dsn, options.get("target_dsn"), "--target"),
+        source_dsn=dsn_again(source_dsn, options.get("source_dsn"), "--source"),
+        target_dsn=dsn_again(target_dsn, options.get("target_dsn"), "--target"),
         plan_path=None,
         job=paths.job,
         model=options.get("model"),
         autonomy=float(options.get("autonomy", AUTONOMY)),
         dry_run=False,
         yes=bool(options.get("yes", False)),
-        tolerate=float(options.get("tolerate", 0.1)),
+        tolerate=float(options.get("tolerate", TOLERATED)),
         zone=options.get("zone"),
         base=paths.base,
     )
     return run_job(request, progress=progress, stop=stop, confirm=confirm)
-
-
-def _again(given: str | None, kept: object, option: str) -> str:
-    if given is not None:
-        return given
-    if not isinstance(kept, str) or MASK in kept:
-        raise UsageError(
-            "the job's DSN held a password, which is kept nowhere", where=str(kept or ""),
-            advice=f"give it again with {option}, or keep it in a variable and say ${{NAME}}",
-        )  # fmt: skip
-    return kept
-
-
-def _begin(workspace: Workspace, request: JobRequest, job: str, source: Dsn, target: Dsn) -> None:
-    """Records the start once; a job of that name that moves something else is refused."""
-    begun = next((e.event for e in workspace.events(types=[JobStarted]) if isinstance(e.event, JobStarted)), None)
-    if begun is not None:
-        if (begun.options.get("from"), begun.options.get("to")) != (source.identity, target.identity):
-            raise UsageError(
-                f"the job {job} is of other systems", where=str(workspace.paths.folder), advice="choose another --job name"
-            )
-        return
-    options = {
-        "source_dsn": request.source_dsn if not source.password or "${" in request.source_dsn else source.masked,
-        "target_dsn": request.target_dsn if not target.password or "${" in request.target_dsn else target.masked,
-        "from": source.identity,
-        "to": target.identity,
-        "plan": str(request.plan_path) if request.plan_path else None,
-        "model": request.model,
-        "autonomy": request.autonomy,
-        "dry_run": request.dry_run,
-        "yes": request.yes,
-        "tolerate": request.tolerate,
-        "zone": request.zone,
-    }
-    workspace.record(JobStarted(job=job, source=source.masked, target=target.masked, options=options))
 
 
 class _Run:

@@ -111,7 +111,7 @@ class Ladder:
         if best is not None and best.weight >= limit:
             return Decision(matter.id, best.answer, "rule", best.weight, _reason(best))
         none = matter.none_weight if matter.none_weight is not None else 1 - (best.weight if best else 0.0)
-        if none >= limit:
+        if none >= limit and not matter.must:
             nearest = f"; the nearest is {best.label} ({best.weight:.2f})" if best else ""
             return Decision(matter.id, None, "rule", none, f"nothing comes near{nearest}")
         return _undecided(matter)
@@ -160,7 +160,8 @@ class Ladder:
         said = "none of these" if choice.index == len(options) else options[choice.index].label
         why = f"the model says {said} ({choice.probabilities[choice.index]:.2f}), right {accuracy:.0%} of the time when measured"
         answer = None if index == len(options) else options[index].answer
-        return Decision(matter.id, answer, "choose", round(after[index], 3), why, open=after[index] < self.threshold(matter), price=price)
+        unsure = after[index] < self.threshold(matter) or (answer is None and matter.must)
+        return Decision(matter.id, answer, "choose", round(after[index], 3), why, open=unsure, price=price)
 
     def given(self, matter: Matter, answer: str, why: str) -> Decision:
         """Records an answer that came with the command; the same answer is recorded once."""
@@ -237,9 +238,8 @@ def _undecided(matter: Matter) -> Decision:
 
 
 def _none(matter: Matter) -> float:
-    if matter.none_weight is not None:
-        return matter.none_weight
-    return max(0.02, 1 - max((o.weight for o in matter.options), default=0.0))
+    best = max((o.weight for o in matter.options), default=0.0)
+    return max(0.02, 1 - best if matter.none_weight is None else matter.none_weight)
 
 
 def _posterior(prior: list[float], said: list[float], accuracy: float) -> list[float]:

@@ -363,7 +363,5 @@ NEAR_COLUMNS: dict[frozenset[str], float] = {
     frozenset({"salutation", "title"}): 0.5,
     frozenset({"login", "name"}): 0.4,
     frozenset({"joined_at", "created_at"}): 0.7,
-    frozenset({"full_name", "last_name"}): 0.4,
-    frozenset({"full_name", "first_name"}): 0.35,
     frozenset({"rating", "priority"}): 0.4,
 }

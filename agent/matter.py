@@ -35,7 +35,8 @@ class Matter:
 
     `none_weight` is the estimated probability that no option is right (None: what the best option leaves).
     `signature` is what experience keeps as the remedy (`people.given_name`); empty where it can't help. `holds` names what
-    waits for the answer. `free` says that a person may answer with text of their own.
+    waits for the answer. `must` says that some answer has to be found: that there is none is for a person to
+    say. `free` says that a person may answer with text of their own.
     """
 
     kind: str
@@ -49,6 +50,7 @@ class Matter:
     holds: tuple[str, ...] = ()
     stakes: Stakes = "normal"
     free: bool = False
+    must: bool = False
 
     @property
     def id(self) -> str:

@@ -44,14 +44,16 @@ def dated(name: str, form: str) -> str:
 
 
 def propose(
-    model: Model, bench: Bench, column: Column, columns: Sequence[str], profile: ColumnProfile, sample: pa.Table
+    model: Model, bench: Bench, column: Column, columns: Sequence[str], profile: ColumnProfile, sample: pa.Table,
+    view: str = "",
 ) -> tuple[str | None, Trial, Price]:
-    """The model's expression for a target column, if one passed on the sample within two tries."""
+    """The model's expression for a target column, if one passed on the sample within two tries; `view` is the
+    workspace as it stands."""
     grammar = _grammar(columns, column)
     price, told, trial = Price(), "", Trial(refused="nothing was proposed")
     for _ in range(2):
         prompt = Prompt(
-            "You write SQL expressions that convert values of an old CRM.",
+            f"You write SQL expressions that convert values of an old CRM.\n{view}".strip(),
             f"Write one expression over {', '.join(columns)} that gives {column.name} as {column.type}.{told}",
             sample_values(list(profile.samples), 5),
         )

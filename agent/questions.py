@@ -9,6 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from agent.countries import check_country
 from agent.matter import NONE
 from agent.zones import check_zone
 from workspace.errors import UsageError
@@ -45,7 +46,7 @@ class Question:
     @property
     def free(self) -> bool:
         """True where an answer may be text of one's own (a time zone, a map of values, a constant)."""
-        return self.kind in ("zone", "values", "required", "key", "format")
+        return self.kind in ("zone", "values", "required", "key", "format", "country")
 
 
 def open_questions(workspace: Workspace) -> list[Question]:
@@ -77,6 +78,8 @@ def answer_question(workspace: Workspace, question: str, answer: Any, by: str = 
         answer = _pairs(answer)
     if found.kind == "zone" and not check_zone(str(answer)):
         raise UsageError(f"no time zone {answer!r}", advice="name it as America/New_York or Europe/Berlin, or UTC")
+    if found.kind == "country" and not check_country(str(answer)):
+        raise UsageError(f"no country {answer!r}", advice="name it by its two letters, such as US or DE")
     if not found.free and answer not in allowed:
         shown = ", ".join(sorted(map(str, allowed)))
         raise UsageError(f"{answer!r} is no answer to {found.id}", advice=f"answer one of: {shown}")

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from agent.conversions import quoted
 from agent.entities import TableCandidate
 from agent.lexicon import column_meaning, table_meaning, words
-from agent.match import readable
 from agent.matter import Matter, Option
+from agent.meanings import readable
 from agent.profile import TableProfile
 from agent.structure import Relation
 from connectors.protocols import Kind, Table

@@ -33,7 +33,7 @@ def zone_matter(found: Survey, fields: tuple[str, ...], holds: tuple[str, ...]) 
         " Name it as America/New_York or Europe/Berlin, or UTC."
     )
     return Matter(
-        "zone", "source", text, tuple(options), none_weight=0.0, evidence={"fields": list(fields)[:60]}, holds=holds,
+        "zone", "source", text, tuple(options), must=True, evidence={"fields": list(fields)[:60]}, holds=holds,
         stakes="high", free=True,
     )  # fmt: skip
 

@@ -15,12 +15,12 @@ from pathlib import Path
 from connectors.protocols import Catalogue, Column, ForeignKey, Kind, Table, UniqueKey
 
 HERE = Path(__file__).parent
-FIRST = "Ana Bo Carla Deniz Erik Fatima Georg Hana Ivan Jürgen Kenji Lena Marek Nadia Olga Pedro Rosa Sven Tomás Ute".split()
-LAST = "Alvarez Bauer Chen Dubois Eriksen Fischer Garcia Hoffmann Ivanova Jensen Kowalski Lopez Meier Nowak Olsen Petit Rossi Schmidt".split()
-CITIES = "Berlin Madrid Lyon Porto Gdańsk Utrecht Leeds Boston Graz Torino Osaka Köln".split()
-COUNTRIES = "Germany Spain France Portugal Poland Netherlands USA Austria Italy".split()
+FIRST = ["Ana", "Bo", "Carla", "Deniz", "Erik", "Fatima", "Georg", "Hana", "Ivan", "Jürgen", "Kenji", "Lena", "Marek", "Nadia", "Olga", "Pedro", "Rosa", "Sven", "Tomás", "Ute"]
+LAST = ["Alvarez", "Bauer", "Chen", "Dubois", "Eriksen", "Fischer", "Garcia", "Hoffmann", "Ivanova", "Jensen", "Kowalski", "Lopez", "Meier", "Nowak", "Olsen", "Petit", "Rossi", "Schmidt"]
+CITIES = ["Berlin", "Madrid", "Lyon", "Porto", "Gdańsk", "Utrecht", "Leeds", "Boston", "Graz", "Torino", "Osaka", "Köln"]
+COUNTRIES = ["Germany", "Spain", "France", "Portugal", "Poland", "Netherlands", "USA", "Austria", "Italy"]
 JOBS = ["Head of Sales", "Buyer", "CEO", "Engineer", "Accountant", "Project Manager", "Assistant"]
-WORDS = "needs offer after the fair please call again about contract renewal old machine second visit".split()
+WORDS = ["needs", "offer", "after", "the", "fair", "please", "call", "again", "about", "contract", "renewal", "old", "machine", "second", "visit"]
 _KINDS = {
     "uuid": Kind.UUID, "bigint": Kind.INTEGER, "int": Kind.INTEGER, "text": Kind.TEXT, "numeric": Kind.DECIMAL,
     "bool": Kind.BOOLEAN, "date": Kind.DATE, "timestamptz": Kind.INSTANT, "enum": Kind.ENUM,

@@ -1,0 +1,126 @@
+"""What a job is asked to do, how it ends, and how it begins in the log."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from agent.ladder import AUTONOMY
+from connectors.dsn import Dsn
+from engine.load import LoadOutcome
+from engine.plan import Plan
+from engine.preview import Preview
+from engine.verify import Verification
+from workspace.errors import UsageError
+from workspace.events import JobStarted
+from workspace.log import Workspace
+
+TOLERATED = 0.1
+"""The share of rows that may be in quarantine, unless told otherwise."""
+_MASK = "***"
+_VARIABLE = re.compile(r"\$\{([^}]*)\}")
+
+
+@dataclass(frozen=True)
+class JobRequest:
+    """What to do. `zone` is the time zone of the source's clock, where it is known. `tolerate` is how many rows
+    may be in quarantine at the end: a share of those read below 1, else a number of rows."""
+
+    source_dsn: str
+    target_dsn: str
+    plan_path: Path | None = None
+    job: str | None = None
+    model: str | None = None
+    autonomy: float = AUTONOMY
+    dry_run: bool = False
+    yes: bool = False
+    tolerate: float = TOLERATED
+    zone: str | None = None
+    base: Path = field(default_factory=Path.cwd)
+
+
+@dataclass(frozen=True)
+class Step:
+    """Where the job is, for a person who watches; `engine.context.Progress` and the model's calls so far."""
+
+    phase: str
+    entity: str = ""
+    rows_done: int = 0
+    rows_total: int | None = None
+    quarantined: int = 0
+    model_calls: int = 0
+
+
+@dataclass(frozen=True)
+class JobOutcome:
+    """What became of the job. `outcome` is done, drafted, dry run, declined, waiting or not verified; `held` names the
+    entities that wait for a person and their questions."""
+
+    job: str
+    outcome: str
+    exit_code: int
+    plan: Plan
+    preview: Preview | None = None
+    loaded: LoadOutcome | None = None
+    verification: Verification | None = None
+    held: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    questions: int = 0
+
+
+class Watch(Protocol):
+    """Called often; must be cheap."""
+
+    def __call__(self, step: Step, /) -> None:
+        """Takes the step."""
+
+
+def dsn_again(given: str | None, kept: object, option: str) -> str:
+    """The DSN to go on with: the one given now, or the one kept. UsageError where its password was not kept."""
+    if given is not None:
+        return given
+    if not isinstance(kept, str) or _MASK in kept:
+        raise UsageError(
+            "the job's DSN held a password, which is kept nowhere", where=str(kept or ""),
+            advice=f"give it again with {option}, or keep it in a variable and say ${{NAME}}",
+        )  # fmt: skip
+    return kept
+
+
+def begin_job(workspace: Workspace, request: JobRequest, job: str, source: Dsn, target: Dsn) -> None:
+    """Records the start once; a job of that name that moves something else is refused."""
+    begun = next((e.event for e in workspace.events(types=[JobStarted]) if isinstance(e.event, JobStarted)), None)
+    if begun is not None:
+        if (begun.options.get("from"), begun.options.get("to")) != (source.identity, target.identity):
+            raise UsageError(
+                f"the job {job} is of other systems", where=str(workspace.paths.folder), advice="choose another --job name"
+            )
+        return
+    options = {
+        "source_dsn": _keepable(request.source_dsn, source),
+        "target_dsn": _keepable(request.target_dsn, target),
+        "from": source.identity,
+        "to": target.identity,
+        "plan": str(request.plan_path) if request.plan_path else None,
+        "model": request.model,
+        "autonomy": request.autonomy,
+        "dry_run": request.dry_run,
+        "yes": request.yes,
+        "tolerate": request.tolerate,
+        "zone": request.zone,
+    }
+    workspace.record(JobStarted(job=job, source=source.masked, target=target.masked, options=options))
+
+
+def _keepable(text: str, dsn: Dsn) -> str:
+    """The DSN as it was given where it holds no secret itself (its password stands in a variable), else masked."""
+    if _MASK not in dsn.masked or _VARIABLE.fullmatch(text.strip()):
+        return text
+    stand_in = {name: f"variable-{name}" for name in _VARIABLE.findall(text)}
+    try:
+        named = Dsn.parse(text, stand_in)
+    except UsageError:
+        return dsn.masked
+    only_password = named.password in stand_in.values() and named.masked.count(_MASK) == 1
+    return text if only_password else dsn.masked
