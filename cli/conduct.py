@@ -13,6 +13,7 @@ from cli.views import preview as view
 from cli.views import status
 from cli.views.live import LiveView, Step
 from cli.views.output import on_stderr, on_stdout, print_json
+from workspace.errors import UsageError
 from workspace.log import Workspace
 from workspace.paths import find_job
 from workspace.state import state_at
@@ -52,14 +53,17 @@ def conduct(title: str, act: Act, *, yes: bool, as_json: bool) -> int:
     return outcome.exit_code
 
 
-def tell_preview(outcome: JobOutcome, *, side_by_side: bool, as_json: bool) -> None:
-    """The preview of a dry run, on stdout."""
+def tell_preview(outcome: JobOutcome, *, side_by_side: bool, as_json: bool, only: str = "") -> None:
+    """The preview of a dry run, on stdout. UsageError where the entity `only` isn't in it."""
     assert outcome.preview is not None
+    names = [entity.entity for entity in outcome.preview.entities]
+    if only and only not in names:
+        raise UsageError(f"the plan has no entity {only!r}", advice=f"it has: {', '.join(names)}")
     if as_json:
         print_json(_document(outcome))
     else:
         made_of = view.origins(outcome.plan) if side_by_side else None
-        view.show(on_stdout(), outcome.job, outcome.preview, made_of)
+        view.show(on_stdout(), outcome.job, outcome.preview, made_of, only)
 
 
 def _document(outcome: JobOutcome) -> dict[str, Any]:

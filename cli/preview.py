@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Rows = Annotated[bool, typer.Option("--rows/--no-rows", help="Show rows side by side.")]
 
+Entity = Annotated[str, typer.Option("--entity", metavar="NAME", help="Show all that is known of this entity.")]
+
 
 def preview(
     job: Job = None,
@@ -29,6 +31,7 @@ def preview(
     source: GivenSource = None,
     target: GivenTarget = None,
     rows: Rows = True,
+    entity: Entity = "",
     as_json: AsJson = False,
 ) -> int:
     """Show what would happen, of a job or of a plan file: rows by outcome, what fails and why, what is left
@@ -45,7 +48,7 @@ def preview(
         raise UsageError("a job and --plan at once", advice="migrate preview JOB, or migrate preview --plan FILE")
     with stop_on_signals() as stop, LiveView(on_stderr(), "preview") as live:
         outcome = _of_plan(plan, source, target, live, stop) if plan else _of_job(job, source, target, live, stop)
-    tell_preview(outcome, side_by_side=rows, as_json=as_json)
+    tell_preview(outcome, side_by_side=rows, as_json=as_json, only=entity)
     return 0
 
 

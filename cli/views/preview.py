@@ -32,16 +32,27 @@ def origins(plan: Plan) -> Origins:
     }
 
 
-def show(console: Console, job: str, preview: Preview, side_by_side: Origins | None) -> None:
-    """The whole preview; rows side by side where `side_by_side` says what comes from what."""
+def show(console: Console, job: str, preview: Preview, side_by_side: Origins | None, only: str = "") -> None:
+    """The whole preview; rows side by side where `side_by_side` says what comes from what. Of the entity
+    `only`, all that is known; without it, one row of a kind."""
     show_counts(console, preview)
-    for entity in preview.entities:
+    wanted = [each for each in preview.entities if only in ("", each.entity)]
+    for entity in wanted:
         show_failures(console, entity)
         if side_by_side is not None:
-            for row in entity.rows:
+            for row in entity.rows if only else _few(entity.rows):
                 _show_row(console, entity.entity, row, side_by_side[entity.entity])
-    _show_left_behind(console, preview)
-    console.print(f"\nnothing was written to the target. migrate resume {job} loads just these rows")
+    _show_left_behind(console, wanted)
+    console.print("\nnothing was written to the target")
+    if side_by_side is not None and not only:
+        console.print(f"more rows of one entity: migrate preview {job} --entity NAME")
+    console.print(f"to load just these rows: migrate resume {job}")
+
+
+def _few(rows: Sequence[RowShown]) -> list[RowShown]:
+    """One first row, one by chance, and up to three that would be quarantined."""
+    most = {"first": 1, "random": 1, "worst": 3}
+    return [row for kind, n in most.items() for row in [each for each in rows if each.kind == kind][:n]]
 
 
 def show_counts(console: Console, preview: Preview) -> None:
@@ -93,9 +104,9 @@ def _show_row(console: Console, entity: str, row: RowShown, made_of: Mapping[str
         console.print(f"  {columns_text:<{min(names, 30)}} {before:<{values}} -> {field} {value}")
 
 
-def _show_left_behind(console: Console, preview: Preview) -> None:
-    named = [(each.entity, column, why) for each in preview.entities for column, why in each.unmapped.items()]
-    silent = [(each.entity, column, None) for each in preview.entities for column in each.unaccounted]
+def _show_left_behind(console: Console, entities: Sequence[EntityPreview]) -> None:
+    named = [(each.entity, column, why) for each in entities for column, why in each.unmapped.items()]
+    silent = [(each.entity, column, None) for each in entities for column in each.unaccounted]
     if not named and not silent:
         return
     headings = [Heading("entity"), Heading("column"), Heading("left behind because", wrap=True)]
