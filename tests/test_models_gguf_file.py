@@ -98,7 +98,7 @@ def test_an_unknown_architecture_is_one_line_from_llama_cpp(tmp_path: Path, capf
 
 def test_a_known_architecture_without_its_tensors_is_refused(tmp_path: Path) -> None:
     metadata = {"general.architecture": "llama", "tokenizer.ggml.tokens": ("a", "b")}
-    with pytest.raises(ModelError, match="llama.cpp cannot load it"):
+    with pytest.raises(ModelError, match=r"llama\.cpp cannot load it"):
         LlamaCpp(write_gguf(tmp_path / "empty.gguf", metadata))
 
 

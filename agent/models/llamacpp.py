@@ -65,8 +65,13 @@ class LlamaCpp:
             raise
         self._chat = Chat(self.weights.template(), *self.weights.first_and_last(), self._tokenise)
         self.template_note = self._chat.fallback
-        self.form: Form = form or ("channel" if self.weights.parameters < _SMALL else "listed")
+        self.form: Form = form or self.form_for(self.weights.parameters)
         self._grammars: dict[str, Grammar] = {}
+
+    @staticmethod
+    def form_for(parameters: int) -> Form:
+        """The form a model of that size is asked in."""
+        return "channel" if parameters < _SMALL else "listed"
 
     def choose(self, prompt: Prompt, options: Sequence[str]) -> Choice:
         """The likeliest of 2 to 12 options, with the probability of each. ModelError where the model can't
@@ -144,7 +149,7 @@ class LlamaCpp:
             scored = self._context.continuations(first, answers)
             for i, share in enumerate(_shares(scored)):
                 total[i] += share / ORDERS
-            price += Price(0, len(tokens), cached, sum(map(len, answers)))
+            price += Price(0, len(tokens) + sum(map(len, answers)), cached)
         return tuple(total), price
 
     def _channel(self, prompt: Prompt, options: Sequence[str]) -> tuple[tuple[float, ...], Price]:
@@ -160,7 +165,7 @@ class LlamaCpp:
         scored = self._context.continuations(
             first, [start + question for start in starts], [len(start) for start in starts]
         )
-        price = Price(0, len(head) + sum(map(len, starts)), cached, len(question) * len(options))
+        price = Price(0, len(head) + sum(map(len, starts)) + len(question) * len(options), cached)
         return _shares(scored), price
 
     # -- prompts ----------------------------------------------------------------------------------

@@ -26,11 +26,14 @@ import llama_cpp
 
 SEQUENCES = 16  # 0 holds the prompt; the others are branches of it, one an option
 BATCH = 512  # tokens a call to llama.cpp
+# Computed at once on a CPU: from 64 on another attention kernel is used, and then the score of an answer depends
+# on what stands beside it in the batch (by half a nat with the embedded model).
+UBATCH = 32
 _errors: deque[str] = deque(maxlen=50)
 
 
 def _remember(level: int, text: bytes, _user: object) -> None:
-    if level == 3:  # GGML_LOG_LEVEL_ERROR
+    if level == 4:  # GGML_LOG_LEVEL_ERROR
         _errors.append(text.decode("utf-8", "replace"))
 
 
@@ -71,6 +74,7 @@ class Weights:
             reason = complaint() or "llama.cpp gives no reason"
             raise ModelError(f"llama.cpp cannot load it: {reason}", where=str(path))
         self.handle = handle
+        self.gpu_layers = gpu_layers
         self.vocabulary = llama_cpp.llama_model_get_vocab(handle)
         self.size = llama_cpp.llama_vocab_n_tokens(self.vocabulary)
         self.width = llama_cpp.llama_model_n_embd(handle)
@@ -146,7 +150,7 @@ class Context:
         parameters = llama_cpp.llama_context_default_params()
         parameters.n_ctx = length
         parameters.n_batch = min(length, BATCH)
-        parameters.n_ubatch = min(length, BATCH)
+        parameters.n_ubatch = min(length, UBATCH if weights.gpu_layers == 0 else BATCH)
         parameters.n_threads = threads
         parameters.n_threads_batch = threads
         parameters.n_seq_max = SEQUENCES
@@ -313,6 +317,8 @@ class Grammar:
 
     def __init__(self, weights: Weights, text: str) -> None:
         """ModelError with llama.cpp's words where the grammar doesn't parse."""
+        if not text.strip():  # llama.cpp takes an empty one for "anything goes"
+            raise ModelError("not a GBNF grammar: it is empty")
         with _held_back_stderr() as said:
             handle = llama_cpp.llama_sampler_init_grammar(weights.vocabulary, text.encode("utf-8"), b"root")
         if not handle:
