@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from connectors.postgres import PostgresTarget
 from connectors.protocols import LedgerRow, RowsRefusedError
 from engine.check import CheckedEntity
+from engine.collisions import SOURCE_KEY
 from engine.compile import EXCLUDED, LOADED, QUARANTINED, key_sql, raw_sql
 from engine.expressions import identifier, literal
 from engine.faults import fault_point
@@ -64,7 +65,9 @@ def batch_rows(
     )
     fields = "".join(f", {identifier(f.column.name)}" for f in entity.fields)
     head = "_ph_n, _ph_key, {id} AS _ph_id, _ph_source_hash, _ph_target_hash"
-    enters = f"_ph_outcome = {LOADED} AND (_ph_index IS NULL OR _ph_existing IS NOT NULL)"
+    # What an earlier job loaded keeps its place; a second row of the same source key never had one.
+    kept = f"(_ph_index IS NULL OR (_ph_existing IS NOT NULL AND _ph_index <> {literal(SOURCE_KEY)}))"
+    enters = f"_ph_outcome = {LOADED} AND {kept}"
     inserts = fetch(
         duck,
         f"SELECT {head.format(id='_ph_id')}{fields} FROM batch WHERE {enters} AND _ph_existing IS NULL ORDER BY _ph_n",
@@ -88,7 +91,7 @@ def batch_rows(
         f"UNION ALL SELECT CAST(b._ph_n AS VARCHAR), b._ph_key, b._ph_lost_field, 'unique', b._ph_lost_field || ': unique ' || b._ph_index || "
         f"CASE WHEN starts_with(b._ph_detail, 'collides') THEN '' ELSE ', ' || b._ph_detail END, "
         f"'unique ' || b._ph_index || ', ' || b._ph_detail, s.raw FROM batch b JOIN (SELECT _ph_n, {raw} AS raw FROM read_parquet({stage})) s ON s._ph_n = b._ph_n "
-        f"WHERE b._ph_outcome = {LOADED} AND b._ph_index IS NOT NULL AND b._ph_existing IS NULL",
+        f"WHERE b._ph_outcome = {LOADED} AND NOT {kept}",
     )
     return BatchRows(
         inserts,
@@ -115,7 +118,9 @@ def commit_batch(
     if the batch's rows, crosswalk and quarantine are. TargetLostError leaves open whether it committed:
     calling again tells.
     """
-    row = LedgerRow(entity.name, part.part, 1, _shown(part.key_low), _shown(part.key_high), version, read=part.rows)
+    row = LedgerRow(
+        entity.name, part.part, 1, shown_key(part.key_low), shown_key(part.key_high), version, read=part.rows
+    )
     target.begin()
     try:
         if not target.take(row):
@@ -300,7 +305,8 @@ def _refused_rows(
     for n, error in refused:
         key, raw = found[n]
         constraint = next((u for u in entity.target.unique_keys if u.name == error.constraint), None)
-        field = error.column or (", ".join(constraint.columns) if constraint else "")
+        key_out = next((f for f in entity.target.foreign_keys if f.name == error.constraint), None)
+        field = error.column or ", ".join(constraint.columns if constraint else key_out.columns if key_out else ())
         about = error.constraint or _without_values(error.message)
         for name, value in zip(
             QUARANTINE.names,
@@ -337,5 +343,6 @@ def _checksum(hashes: pa.ChunkedArray) -> int:
     return sum(int(total) << (4 * (14 - i)) for i, total in enumerate(totals))
 
 
-def _shown(key: tuple[str, ...] | None) -> str:
-    return "\x1f".join(key or ())
+def shown_key(key: tuple[str, ...] | None) -> str:
+    """A key as the ledger has it: parts joined with U+001F, no NUL."""
+    return "\x1f".join(key or ()).replace("\0", "␀")

@@ -24,6 +24,9 @@ from engine.compile import LOADED
 from engine.expressions import identifier, literal
 from engine.transform import execute
 
+SOURCE_KEY = "source key"
+"""The `index` of rows that lost because another row has the same source key."""
+
 SCHEMA_OF_LOSERS = pa.schema(
     [("_ph_n", pa.int64()), ("index", pa.string()), ("field", pa.string()), ("detail", pa.string())]
 )
@@ -91,6 +94,13 @@ def find_collisions(
     rows = f"(SELECT *{as_id} FROM read_parquet({parts}) WHERE _ph_outcome = {LOADED})"
     losers: dict[int, tuple[str, str, str]] = {}
     contested: dict[int, list[tuple[int, str, str]]] = {}
+    if not _keyed_for_sure(entity):
+        for n, _, group_number in execute(
+            duck,
+            f"SELECT _ph_n, _ph_key, min(_ph_n) OVER w AS g FROM {rows} WINDOW w AS (PARTITION BY _ph_key) QUALIFY count(*) OVER w > 1",
+        ):
+            if n != group_number:
+                losers[n] = (SOURCE_KEY, ", ".join(entity.plan.key), "another row has the same source key")
     for number, check in enumerate(checks):
         if not entity.plan.key and check.key.primary:
             continue
@@ -119,13 +129,6 @@ def find_collisions(
             f"FROM {keyed} WHERE {present} WINDOW w AS (PARTITION BY {group})) WHERE c > 1 ORDER BY 1",
         ):
             contested.setdefault(n, []).append((number, f"{number}:{group_number}", key_text))
-    if not _keyed_for_sure(entity):
-        for n, _, group_number in execute(
-            duck,
-            f"SELECT _ph_n, _ph_key, min(_ph_n) OVER w AS g FROM {rows} WINDOW w AS (PARTITION BY _ph_key) QUALIFY count(*) OVER w > 1",
-        ):
-            if n != group_number:
-                losers.setdefault(n, ("source key", ", ".join(entity.plan.key), "another row has the same source key"))
     taken: dict[str, str] = {}
     for n in sorted(contested):
         if n in losers:

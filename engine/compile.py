@@ -15,7 +15,7 @@ from pathlib import Path
 from connectors.protocols import Column, Kind
 from engine.casts import HASHED_KINDS, cast_to
 from engine.check import CheckedEntity, CheckedField
-from engine.expressions import Compiler, Piece, identifier, literal
+from engine.expressions import Compiler, Piece, columns_of, identifier, literal
 from engine.plan import Plan
 from workspace.errors import PlanError
 
@@ -56,11 +56,15 @@ def key_sql(entity: CheckedEntity) -> str:
         return "CAST(_ph_n AS VARCHAR)"
     types = stage_columns(entity)
     parts = [
-        # no target's text holds a NUL; U+2400 stands for it
-        f"lower(hex({identifier(k)}))" if types[k] == "BLOB" else f"coalesce({identifier(k)}, '')"
+        f"lower(hex({identifier(k)}))" if types[k] == "BLOB" else f"coalesce({storable(identifier(k))}, '')"
         for k in entity.plan.key
     ]
     return parts[0] if len(parts) == 1 else f"concat_ws(chr(31), {', '.join(parts)})"
+
+
+def storable(sql: str) -> str:
+    """Text of a key as our own tables can hold it: no target's text holds a NUL; U+2400 stands for it."""
+    return f"replace({sql}, chr(0), '␀')"
 
 
 def raw_sql(entity: CheckedEntity) -> str:
@@ -185,7 +189,7 @@ class _EntityQuery:
             piece, miss = self._map(i, plan.map, piece, plan.otherwise == "keep")
             own = f"coalesce(_e{i}, {miss})"
         elif plan.ref is not None:
-            piece, miss = self._reference(i, plan.ref)
+            piece, miss = self._reference(i, field, piece)
             if plan.missing == "null" and field.column.nullable:
                 change = f"CASE WHEN {miss} IS NOT NULL THEN 'missing reference to null' END"
             else:
@@ -200,8 +204,6 @@ class _EntityQuery:
 
     def _shown(self, field: CheckedField) -> str:
         """The source value that a signature shows the shape of: the first column the field draws on."""
-        from engine.expressions import columns_of
-
         drawn = [] if field.plan.constant else columns_of(field.plan.expression, field.where)
         for name in drawn:
             match = next((c for c in self.compiler.columns if c == name or c.lower() == name.lower()), None)
@@ -242,14 +244,39 @@ class _EntityQuery:
         miss = "CAST(NULL AS VARCHAR)" if keep else f"CASE WHEN _n{i} THEN {literal('map ' + name)} END"
         return Piece(f"_m{i}", None, "VARCHAR"), miss
 
-    def _reference(self, i: int, entity: str) -> tuple[Piece, str]:
+    def _reference(self, i: int, field: CheckedField, piece: Piece) -> tuple[Piece, str]:
+        """The new id for an old one: for the very same text, else for text that differs in what doesn't count
+        (blanks around it; case, where the source takes it for nothing), if that leaves one row."""
+        entity = field.plan.ref or ""
         path = literal(str(self.crosswalks[entity]))
-        text = f"nullif(trim(CAST(vals._v{i} AS VARCHAR)), '')"
+        raw = f"vals.{piece.sql}"
+        given = f"lower(hex({raw}))" if piece.type == "BLOB" else storable(f"CAST({raw} AS VARCHAR)")
+        text = f"CASE WHEN trim({given}) <> '' THEN {given} END"
+        loose = "lower(trim({}))" if self._loosely_compared(field) else "trim({})"
+        odd = identifier(f"odd_{i}_{self.entity.name}{'_2' if self.second_pass else ''}")
+        folded = identifier(f"folded_{i}_{self.entity.name}{'_2' if self.second_pass else ''}")
+        self.setup += [
+            # Old ids that aren't in their loose form: few, as a rule, so that one join over all ids is enough.
+            f"CREATE OR REPLACE TEMP TABLE {odd} AS SELECT old_id, new_id FROM read_parquet({path}) "
+            f"WHERE {loose.format('old_id')} <> old_id",
+            f"CREATE OR REPLACE TEMP TABLE {folded} AS SELECT {loose.format('old_id')} AS k, min(new_id) AS new_id, "
+            f"count(*) AS n FROM {odd} GROUP BY 1",
+        ]
         self.joins.append(
-            f"LEFT JOIN (SELECT old_id, new_id FROM read_parquet({path})) AS x{i} ON x{i}.old_id = {text}"
+            f"LEFT JOIN (SELECT old_id, new_id FROM read_parquet({path})) AS x{i} ON x{i}.old_id = {loose.format(text)} "
+            f"LEFT JOIN {odd} AS o{i} ON o{i}.old_id = {text} LEFT JOIN {folded} AS y{i} ON y{i}.k = {loose.format(text)}"
         )
-        self.joined.append(f"x{i}.new_id AS _m{i}, ({text} IS NOT NULL AND x{i}.old_id IS NULL) AS _n{i}")
+        found = (
+            f"CASE WHEN o{i}.old_id IS NOT NULL THEN o{i}.new_id WHEN x{i}.old_id = {text} OR y{i}.k IS NULL THEN x{i}.new_id "
+            f"WHEN x{i}.old_id IS NULL AND y{i}.n = 1 THEN y{i}.new_id END"
+        )
+        self.joined.append(f"{found} AS _m{i}, ({text} IS NOT NULL AND {found} IS NULL) AS _n{i}")
         return Piece(f"_m{i}", None, "VARCHAR"), f"CASE WHEN _n{i} THEN {literal('reference ' + entity)} END"
+
+    def _loosely_compared(self, field: CheckedField) -> bool:
+        """True where the source holds text to be equal that differs in case, in a column the field draws on."""
+        drawn = {name.lower() for name in columns_of(field.plan.expression, field.where)}
+        return any(not c.exact for c in self.entity.source.columns if c.name.lower() in drawn)
 
     def _reasons(self, fields: list[CheckedField]) -> str:
         """Turns raw reasons into what they mean for the row, given `otherwise` and whether NULL may stand."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from connectors.protocols import LedgerRow, RowsRefusedError
-from engine.batch import load_refusing
+from engine.batch import load_refusing, shown_key
 from engine.check import CheckedEntity
 from engine.compile import EXCLUDED, Query
 from engine.context import Context
@@ -54,7 +54,7 @@ def fill_part(
     identity = entity.id_column.name
     rows = rows.append_column(identity, rows["_ph_id"])
     row = LedgerRow(
-        entity.name, part.part, 2, "\x1f".join(part.key_low or ()), "\x1f".join(part.key_high or ()),
+        entity.name, part.part, 2, shown_key(part.key_low), shown_key(part.key_high),
         ctx.checked.plan.version, read=part.rows,
     )  # fmt: skip
     target = ctx.target
