@@ -18,6 +18,7 @@ from sqlglot.errors import ParseError, TokenError
 
 from engine.functions import FUNCTIONS
 from engine.functions.protocol import DomainFunction
+from engine.functions.register import udf_name
 from workspace.errors import ExpressionError
 
 NUMBER = "DECIMAL(28,9)"
@@ -500,7 +501,11 @@ class Compiler:
     def _domain(self, function: DomainFunction, arguments: list[exp.Expression]) -> tuple[Piece, int]:
         compiled = [self._as_text(argument) for argument in arguments]
         level = max((at for _, at in compiled), default=0)
-        call = f"ph_{function.name}_{len(arguments)}({', '.join(f'CAST({p.sql} AS VARCHAR)' for p, _ in compiled)})"
+        given = [f"CAST({p.sql} AS VARCHAR)" for p, _ in compiled]
+        call = f"{udf_name(function.name, len(given))}({', '.join(given)})"
+        if function.unchanged_when:
+            same = function.unchanged_when.format(given[0])
+            call = f"CASE WHEN NOT ({same}) THEN {call} ELSE {{'v': {given[0]}, 'r': NULL, 'soft': false}} END"
         column = self.hoists.add(level, call)
         own = f"CASE WHEN {column}.r IS NOT NULL THEN CASE WHEN {column}.soft THEN 'soft ' ELSE 'function ' END || {literal(function.name + ': ')} || {column}.r END"
         inner = _first(*(p.reason for p, _ in compiled))

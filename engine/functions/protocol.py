@@ -34,6 +34,8 @@ class DomainFunction:
     `call` takes `parameters` as text or None, in order, of which the last `optional` may be left out.
     `returns` is the DuckDB type of the value: VARCHAR, BOOLEAN, DATE, TIMESTAMP, TIMESTAMPTZ, DECIMAL(38,9),
     UUID or VARCHAR[]; `call` gives a str that casts to it without loss (bool for BOOLEAN, list for VARCHAR[]).
+    `unchanged_when` is a DuckDB condition over `{0}`, the only argument: where it holds, or the argument is NULL,
+    the outcome is the argument itself and `call` isn't needed.
     """
 
     name: str
@@ -41,6 +43,7 @@ class DomainFunction:
     optional: int
     returns: str
     call: Callable[..., Outcome]
+    unchanged_when: str | None = None
 
     @property
     def signature(self) -> str:

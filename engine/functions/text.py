@@ -106,5 +106,5 @@ def mojibake(value: str | None) -> Outcome:
     return "\n".join(line if line.isascii() else _mended(line) for line in value.split("\n")), None
 
 
-HTML_TEXT = DomainFunction("html_text", ("value",), 0, "VARCHAR", html_text)
-MOJIBAKE = DomainFunction("mojibake", ("value",), 0, "VARCHAR", mojibake)
+HTML_TEXT = DomainFunction("html_text", ("value",), 0, "VARCHAR", html_text, unchanged_when="NOT contains({0}, '&')")
+MOJIBAKE = DomainFunction("mojibake", ("value",), 0, "VARCHAR", mojibake, unchanged_when="strlen({0}) = length({0})")
