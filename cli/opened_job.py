@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cli.systems import job_dsn, opened
 from workspace.errors import UsageError
+from workspace.events import JobFinished
 from workspace.lock import JobLock
 from workspace.log import Workspace
 from workspace.paths import JobPaths
@@ -31,7 +32,8 @@ def opened_job(
     from engine.plan import parse_plan
 
     with Workspace.open(paths) as workspace:
-        belief = state_at(workspace).belief
+        state = state_at(workspace)
+    belief, before = state.belief, state.progress
     if not belief.plan:
         raise UsageError(f"job {paths.job!r} has no plan yet", advice=f"migrate resume {paths.job} drafts one")
     plan = parse_plan(belief.plan, f"plan version {belief.plan_version} of {paths.job}")
@@ -41,7 +43,13 @@ def opened_job(
         Workspace.open(paths, write=True) as workspace,
         _context(paths, workspace, plan, dsns, progress, stop) as context,
     ):
-        yield context
+        mark = workspace.position
+        try:
+            yield context
+        finally:  # looking at a job leaves it what it was: done, waiting, ...
+            ended = any(True for _ in workspace.events(start=mark + 1, types=[JobFinished]))
+            if not ended and before.outcome is not None and before.exit_code is not None:
+                workspace.record(JobFinished(before.outcome, before.exit_code))
 
 
 @contextmanager

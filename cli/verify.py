@@ -13,6 +13,7 @@ from cli.systems import GivenSource, GivenTarget
 from cli.views import verify as view
 from cli.views.live import LiveView
 from cli.views.output import on_stderr, on_stdout, print_json
+from workspace.events import JobFinished
 from workspace.paths import find_job
 
 AskSource = Annotated[bool, typer.Option("--ask-source/--no-ask-source", help="Have the source count again too.")]
@@ -40,6 +41,8 @@ def verify(
         opened_job(paths, source, target, progress=live, stop=stop) as context,
     ):
         found = reconcile(context, ask_source=ask_source)
+        if not found.ok:
+            context.workspace.record(JobFinished("not verified", 1))
     if as_json:
         print_json({"job": paths.job, **found.to_dict()})
     else:

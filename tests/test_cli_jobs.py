@@ -146,6 +146,9 @@ def test_a_job_from_end_to_end(job: Job) -> None:
         True, True,
     ]  # fmt: skip
 
+    assert migrate_here("preview", "j", "--json").json["entities"][1]["unchanged"] == 536
+    assert migrate_here("jobs", "--json").json["jobs"][0]["state"] == "done"  # looking changes nothing
+
     clusters = migrate_here("quarantine", "list", "--json").json["clusters"]
     assert {(c["code"], c["count"]) for c in clusters} == {("function", 3), ("check", 1)}
     signature = next(c["signature"] for c in clusters if c["code"] == "function")
@@ -171,6 +174,7 @@ def test_verify_turns_red_when_a_row_is_missing(job: Job) -> None:
     assert red.code == 1
     assert "NOT RECONCILED" in red.out
     assert "no longer in the target" in red.out
+    assert "failed (not verified)" in migrate_here("status").out
 
 
 def test_more_in_quarantine_than_tolerated(job: Job) -> None:
@@ -192,6 +196,7 @@ def test_nothing_is_written_by_previews(job: Job) -> None:
     assert "nothing was written" in text.out
     given = ["--source", job.source, "--target", job.dsn]
     assert migrate_here("preview", "--plan", "plan.yaml", *given).code == 0
+    assert [each["state"] for each in migrate_here("jobs", "--json").json["jobs"]] == ["previewed", "previewed"]
     assert migrate_here("plan", "check", "plan.yaml", *given).code == 0
     assert migrate_here("plan", "draft", job.source, job.dsn, "--model", "none", "-o", "draft.yaml").code == 0
     assert _dump(job) == before

@@ -9,14 +9,8 @@ from rich.console import Console
 from cli.views.jobs import job_state, short_time
 from cli.views.table import Heading, number, show_table
 from cli.views.text import one_line, visible
-from workspace.counts import Counts
 from workspace.progress import Progress
 from workspace.state import State
-
-_EQUATION = [
-    Heading("entity"), number("read"), number("inserted"), number("updated"), number("unchanged"),
-    number("merged"), number("excluded"), number("quarantined"), number("missing"), Heading("batches"),
-]  # fmt: skip
 
 
 def document(job: str, state: State, holder: str | None) -> dict[str, Any]:
@@ -48,13 +42,16 @@ def show(console: Console, job: str, state: State, holder: str | None) -> None:
 
 
 def show_entities(console: Console, progress: Progress) -> None:
-    """The equation, a row an entity and the sum."""
+    """The equation, a row an entity and the sum; rows without an outcome are shown where there are any."""
+    names = ["read", "loaded", "merged", "excluded", "quarantined", *(["missing"] if progress.counts.missing else [])]
     rows = []
     for name, entity in progress.entities.items():
         parts = str(len(entity.parts)) if entity.stage_completed else f"{len(entity.parts)}+"
         done = "all" if entity.completed else f"{len(entity.batches)} of {parts}"
-        rows.append([name, *_outcomes(entity.counts), done])
-    show_table(console, _EQUATION, rows, total=["all", *_outcomes(progress.counts), ""])
+        rows.append([name, *(getattr(entity.counts, each) for each in names), done])
+    total = ["all", *(getattr(progress.counts, each) for each in names), ""]
+    headings = [Heading("entity"), *map(number, names), Heading("batches")]
+    show_table(console, headings, rows, total=total)
 
 
 def next_commands(job: str, progress: Progress, holder: str | None) -> list[str]:
@@ -63,6 +60,8 @@ def next_commands(job: str, progress: Progress, holder: str | None) -> list[str]
     lines = []
     if progress.open_questions:
         lines.append(f"migrate answer {job}       {len(progress.open_questions)} questions wait for you")
+    if state in ("drafted", "previewed", "declined"):
+        lines.append(f"migrate resume {job}       moves the rows")
     if state in ("stopped", "interrupted", "failed", "waiting"):
         lines.append(f"migrate resume {job}       goes on where it stopped")
     if progress.counts.quarantined:
@@ -76,19 +75,12 @@ def _words(progress: Progress, holder: str | None) -> str:
     state = job_state(progress, holder)
     words = f"running, {holder}" if holder else state
     if progress.outcome and not holder:
-        words += f" ({one_line(progress.outcome)})" if progress.outcome != state else ""
-    if progress.phase and state != "done":
+        words += f" ({one_line(progress.outcome)})" if progress.outcome.startswith(("failed", "not")) else ""
+    if progress.phase and state in ("running", "stopped", "interrupted", "failed"):
         words += f", in {progress.phase}"
     if progress.verified is not None:
         words += ", reconciled" if progress.verified else ", NOT RECONCILED"
     return words
-
-
-def _outcomes(counts: Counts) -> list[int]:
-    return [
-        counts.read, counts.inserted, counts.updated, counts.unchanged, counts.merged, counts.excluded,
-        counts.quarantined, counts.missing,
-    ]  # fmt: skip
 
 
 def _show_decisions(console: Console, progress: Progress) -> None:
