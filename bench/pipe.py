@@ -155,7 +155,7 @@ def _clean_tables(folder: Path, mariadb: MariadbServer, legacy: Any, ours: str) 
             names = [r[0] for r in connection.execute(f"SELECT * FROM {table} LIMIT 0").description or ()]
             # companies point at people that the pipe brings after them
             listed = ", ".join("NULL" if n == "primary_contact_id" else f'"{n}"' for n in names)
-            with connection.cursor().copy(f"COPY (SELECT {listed} FROM {table}) TO STDOUT") as copy:  # type: ignore[arg-type]
+            with connection.cursor().copy(f"COPY (SELECT {listed} FROM {table}) TO STDOUT") as copy:
                 for block in copy:
                     out.write(block)
         columns = ", ".join(f"`{n}` text" for n in names)

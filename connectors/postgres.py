@@ -381,7 +381,7 @@ class PostgresTarget:
     def read(self, statement: str | sql.Composed, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """The rows of a small SELECT."""
         with self._reached(), self._connection.cursor() as cursor:
-            cursor.execute(statement, parameters)  # type: ignore[arg-type]
+            cursor.execute(statement, parameters)
             return cursor.fetchall()
 
     def stream(self, statement: sql.Composed, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -434,7 +434,7 @@ class PostgresTarget:
                     col=sql.Identifier(column),
                     table=self.name_of(table),
                     name=sql.SQL(sequence),
-                )  # type: ignore[arg-type]
+                )
             )
 
     @property

@@ -173,7 +173,7 @@ def held_keys(target: PostgresTarget, entity: CheckedEntity, folder: Path, *, ou
     """
     if target.is_empty(entity.target):
         return {}
-    found = {}
+    found: dict[str, Path] = {}
     marker = entity.plan.deleted
     deleted = (
         pgsql.SQL("({} IS NOT NULL AND {}::text NOT IN ('false', '0'))::text").format(
@@ -185,7 +185,7 @@ def held_keys(target: PostgresTarget, entity: CheckedEntity, folder: Path, *, ou
     for check in comparisons(entity):
         names = [f"k{i}" for i in range(len(check.parts))]
         parts = [pgsql.SQL("({})::text").format(_key_part(part, check.key, entity)) for part in check.key.expressions]
-        conditions = [pgsql.SQL(f"({check.key.where})")] if check.key.where else []  # type: ignore[arg-type]
+        conditions: list[pgsql.Composable] = [pgsql.SQL(f"({check.key.where})")] if check.key.where else []
         if ours and entity.id_column is not None:
             conditions.append(
                 pgsql.SQL("NOT EXISTS (SELECT 1 FROM {} x WHERE x.entity_id = {} AND x.new_id = t.{}::text)").format(
@@ -230,4 +230,4 @@ def _key_part(part: str, key: UniqueKey, entity: CheckedEntity) -> pgsql.Composa
         column = entity.target.column(part)
         name = pgsql.Identifier(part)
         return name if column is None or column.exact else pgsql.SQL("lower({}::text)").format(name)
-    return pgsql.SQL(part)  # type: ignore[arg-type]
+    return pgsql.SQL(part)

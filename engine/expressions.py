@@ -30,7 +30,7 @@ _CAST_TYPES = {
 }  # fmt: skip
 
 # Text in, text out; arguments become VARCHAR, NULL in gives NULL out (concat, concat_ws and coalesce excepted).
-_TEXT_FUNCTIONS: dict[type[exp.Expression], str] = {
+_TEXT_FUNCTIONS: dict[type[exp.Expr], str] = {
     exp.Lower: "VARCHAR", exp.Upper: "VARCHAR", exp.Trim: "VARCHAR", exp.Length: "BIGINT", exp.Substring: "VARCHAR",
     exp.Replace: "VARCHAR", exp.Left: "VARCHAR", exp.Right: "VARCHAR", exp.Concat: "VARCHAR", exp.ConcatWs: "VARCHAR",
     exp.RegexpReplace: "VARCHAR", exp.RegexpExtract: "VARCHAR", exp.RegexpLike: "BOOLEAN", exp.StrPosition: "BIGINT",
@@ -38,11 +38,14 @@ _TEXT_FUNCTIONS: dict[type[exp.Expression], str] = {
     exp.EndsWith: "BOOLEAN", exp.Contains: "BOOLEAN", exp.Pad: "VARCHAR", exp.MD5: "VARCHAR",
     exp.Chr: "VARCHAR",
 }  # fmt: skip
-_NUMBER_FUNCTIONS: set[type[exp.Expression]] = {exp.Round, exp.Abs, exp.Ceil, exp.Floor, exp.Sign}
-_COMPARISONS: set[type[exp.Expression]] = {
-    exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ,
+_NUMBER_FUNCTIONS: dict[type[exp.Expr], str] = {
+    exp.Round: "round", exp.Abs: "abs", exp.Ceil: "ceil", exp.Floor: "floor", exp.Sign: "sign",
 }  # fmt: skip
-_ARITHMETIC: dict[type[exp.Expression], str] = {
+_COMPARISONS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=", exp.NEQ: "<>", exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<=",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM", exp.NullSafeNEQ: "IS DISTINCT FROM",
+}  # fmt: skip
+_ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "//", exp.Mod: "%",
 }  # fmt: skip
 
@@ -87,7 +90,7 @@ class Hoists:
         return self.levels[level][sql]
 
 
-def parse_expression(text: str, where: str) -> exp.Expression:
+def parse_expression(text: str, where: str) -> exp.Expr:
     """The tree of one scalar expression. ExpressionError with the position where it doesn't parse."""
     try:
         trees = sqlglot.parse(text, read="duckdb")
@@ -137,7 +140,7 @@ class Compiler:
 
     # -- the walk ---------------------------------------------------------------------------------
 
-    def _node(self, node: exp.Expression) -> tuple[Piece, int]:
+    def _node(self, node: exp.Expr) -> tuple[Piece, int]:
         handler = _HANDLERS.get(type(node))
         if handler is not None:
             return handler(self, node)
@@ -151,7 +154,7 @@ class Compiler:
             return self._number_function(node)
         raise self._refusal(node)
 
-    def _refusal(self, node: exp.Expression) -> ExpressionError:
+    def _refusal(self, node: exp.Expr) -> ExpressionError:
         if isinstance(node, (exp.Query, exp.Subquery, exp.Exists)):
             what, advice = "a subquery is not allowed", "put joins and subqueries in the entity's `from:`"
         elif isinstance(node, (exp.AggFunc, exp.Window)):
@@ -173,7 +176,7 @@ class Compiler:
             )
         return ExpressionError(what, where=f"{self._where}{self._position(node)}", advice=advice)
 
-    def _position(self, node: exp.Expression) -> str:
+    def _position(self, node: exp.Expr) -> str:
         for part in node.walk():
             if "start" in part.meta:
                 return f", position {part.meta['start'] + 1}"
@@ -228,7 +231,7 @@ class Compiler:
         inner, level = self._truth(node.this)
         return Piece(f"(NOT {inner.sql})", inner.reason, "BOOLEAN"), level
 
-    def _truth(self, node: exp.Expression) -> tuple[Piece, int]:
+    def _truth(self, node: exp.Expr) -> tuple[Piece, int]:
         """The node as a condition; a bare text column is read as the boolean it spells."""
         piece, level = self._node(node)
         if piece.type in ("BOOLEAN", "NULL"):
@@ -245,15 +248,12 @@ class Compiler:
             return Piece(f"({piece.sql} IS {'TRUE' if other.this else 'FALSE'})", piece.reason, "BOOLEAN"), level
         raise self._refusal(node)
 
-    def _comparison(self, node: exp.Expression) -> tuple[Piece, int]:
+    def _comparison(self, node: exp.Expr) -> tuple[Piece, int]:
         (a, la), (b, lb) = self._alike(node.this, node.args["expression"])
-        operator = {
-            exp.EQ: "=", exp.NEQ: "<>", exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<=",
-            exp.NullSafeEQ: "IS NOT DISTINCT FROM", exp.NullSafeNEQ: "IS DISTINCT FROM",
-        }[type(node)]  # fmt: skip
+        operator = _COMPARISONS[type(node)]
         return Piece(f"({a.sql} {operator} {b.sql})", _first(a.reason, b.reason), "BOOLEAN"), max(la, lb)
 
-    def _alike(self, left: exp.Expression, right: exp.Expression) -> tuple[tuple[Piece, int], tuple[Piece, int]]:
+    def _alike(self, left: exp.Expr, right: exp.Expr) -> tuple[tuple[Piece, int], tuple[Piece, int]]:
         """Both sides in one type: beside a number, text is read as a number; beside a date, as a date."""
         (a, la), (b, lb) = self._node(left), self._node(right)
         if a.type == b.type or "NULL" in (a.type, b.type):
@@ -268,13 +268,13 @@ class Compiler:
                 break
         return (a, la), (b, lb)
 
-    def _arithmetic(self, node: exp.Expression) -> tuple[Piece, int]:
+    def _arithmetic(self, node: exp.Expr) -> tuple[Piece, int]:
         (a, la), (b, lb) = self._number(node.this), self._number(node.args["expression"])
         sql = f"TRY({a.sql} {_ARITHMETIC[type(node)]} {b.sql})"
         own = f"CASE WHEN {a.sql} IS NOT NULL AND {b.sql} IS NOT NULL AND {sql} IS NULL THEN 'range number' END"
         return Piece(sql, _first(a.reason, b.reason, own), "NUMBER"), max(la, lb)
 
-    def _number(self, node: exp.Expression) -> tuple[Piece, int]:
+    def _number(self, node: exp.Expr) -> tuple[Piece, int]:
         piece, level = self._node(node)
         if piece.type == "VARCHAR":
             piece = self._tried(piece, NUMBER, "cast number")
@@ -333,12 +333,12 @@ class Compiler:
         )
         return self._node(both)
 
-    def _like(self, node: exp.Expression) -> tuple[Piece, int]:
+    def _like(self, node: exp.Expr) -> tuple[Piece, int]:
         (a, la), (b, lb) = self._as_text(node.this), self._as_text(node.args["expression"])
         word = "ILIKE" if isinstance(node, exp.ILike) else "LIKE"
         return Piece(f"({a.sql} {word} {b.sql})", _first(a.reason, b.reason), "BOOLEAN"), max(la, lb)
 
-    def _as_text(self, node: exp.Expression) -> tuple[Piece, int]:
+    def _as_text(self, node: exp.Expr) -> tuple[Piece, int]:
         piece, level = self._node(node)
         if piece.type in ("VARCHAR", "NULL"):
             return piece, level
@@ -394,7 +394,7 @@ class Compiler:
         (a, la), (b, lb) = self._alike(node.this, node.args["expression"])
         return Piece(f"nullif({a.sql}, {b.sql})", a.reason, a.type), max(la, lb)
 
-    def _extreme(self, node: exp.Expression) -> tuple[Piece, int]:
+    def _extreme(self, node: exp.Expr) -> tuple[Piece, int]:
         compiled = [self._node(part) for part in [node.this, *node.expressions]]
         if any(piece.type in ("NUMBER", "BIGINT") for piece, _ in compiled):
             compiled = [self._number(part) for part in [node.this, *node.expressions]]
@@ -424,7 +424,7 @@ class Compiler:
         (a, la), (b, lb) = self._as_text(node.this), self._as_text(node.expression)
         return Piece(f"({a.sql} || {b.sql})", _first(a.reason, b.reason), "VARCHAR"), max(la, lb)
 
-    def _text_function(self, node: exp.Expression) -> tuple[Piece, int]:
+    def _text_function(self, node: exp.Expr) -> tuple[Piece, int]:
         """Rebuilds the call with each argument compiled: sqlglot writes the name, we write the arguments."""
         copy = node.copy()
         level = 0
@@ -433,7 +433,7 @@ class Compiler:
             parts = value if isinstance(value, list) else [value]
             replaced: list[object] = []
             for part in parts:
-                if not isinstance(part, exp.Expression) or (isinstance(part, exp.Literal) and not part.is_string):
+                if not isinstance(part, exp.Expr) or (isinstance(part, exp.Literal) and not part.is_string):
                     replaced.append(part)
                     continue
                 is_number_argument = key in (
@@ -457,7 +457,7 @@ class Compiler:
             self._check_pattern(node)
         return Piece(copy.sql("duckdb"), _first(*reasons), _TEXT_FUNCTIONS[type(node)]), level
 
-    def _check_pattern(self, node: exp.Expression) -> None:
+    def _check_pattern(self, node: exp.Expr) -> None:
         pattern = node.args["expression"]
         if not (isinstance(pattern, exp.Literal) and pattern.is_string):
             raise ExpressionError(
@@ -465,9 +465,9 @@ class Compiler:
                 advice="so that it is checked once, before any row moves",
             )  # fmt: skip
 
-    def _number_function(self, node: exp.Expression) -> tuple[Piece, int]:
+    def _number_function(self, node: exp.Expr) -> tuple[Piece, int]:
         inner, level = self._number(node.this)
-        name = {exp.Round: "round", exp.Abs: "abs", exp.Ceil: "ceil", exp.Floor: "floor", exp.Sign: "sign"}[type(node)]
+        name = _NUMBER_FUNCTIONS[type(node)]
         digits = node.args.get("decimals")
         if digits is not None and not (isinstance(digits, exp.Literal) and not digits.is_string):
             raise self._refusal(digits)
@@ -498,7 +498,7 @@ class Compiler:
             )
         return self._domain(function, node.expressions)
 
-    def _domain(self, function: DomainFunction, arguments: list[exp.Expression]) -> tuple[Piece, int]:
+    def _domain(self, function: DomainFunction, arguments: list[exp.Expr]) -> tuple[Piece, int]:
         compiled = [self._as_text(argument) for argument in arguments]
         level = max((at for _, at in compiled), default=0)
         given = [f"CAST({p.sql} AS VARCHAR)" for p, _ in compiled]
@@ -557,8 +557,8 @@ def literal(text: str) -> str:
     return parts[0] if len(parts) == 1 else "(" + " || chr(0) || ".join(parts) + ")"
 
 
-_Handler = Callable[[Compiler, exp.Expression], tuple[Piece, int]]
-_HANDLERS: dict[type[exp.Expression], _Handler] = {
+_Handler = Callable[[Compiler, exp.Expr], tuple[Piece, int]]
+_HANDLERS: dict[type[exp.Expr], _Handler] = {
     exp.Column: Compiler._column,  # type: ignore[dict-item]
     exp.Literal: Compiler._literal,  # type: ignore[dict-item]
     exp.Null: Compiler._null,  # type: ignore[dict-item]

@@ -179,7 +179,7 @@ def _stage_keys(entity: CheckedEntity, folder: Path, any_parts: bool) -> str:
 def _target_rows(ctx: Context, entity: CheckedEntity) -> pgsql.Composed:
     """The crosswalk beside the hash of what the target holds now; NULL hash where the row is gone."""
     deferred = {f.column.name for f in entity.deferred}
-    texts = []
+    texts: list[pgsql.Composable] = []
     if entity.id_column is not None and entity.plan.id != "sequence":
         texts.append(pgsql.SQL("coalesce(t.{}::text, chr(30))").format(pgsql.Identifier(entity.id_column.name)))
     for f in entity.fields:
@@ -227,7 +227,7 @@ def _id_equals(entity: CheckedEntity) -> pgsql.Composed:
     assert entity.id_column is not None
     return pgsql.SQL("t.{} = x.new_id::{}").format(
         pgsql.Identifier(entity.id_column.name),
-        pgsql.SQL(entity.id_column.type),  # type: ignore[arg-type]
+        pgsql.SQL(entity.id_column.type),
     )
 
 
@@ -322,7 +322,7 @@ def _low_sequence(ctx: Context, entity: CheckedEntity) -> list[str]:
         pgsql.SQL("SELECT (SELECT max({}) FROM {}), (SELECT last_value FROM {})").format(
             pgsql.Identifier(column.name),
             ctx.target.name_of(entity.target),
-            pgsql.SQL(column.sequence),  # type: ignore[arg-type]
+            pgsql.SQL(column.sequence),
         )
     )[0]
     if highest is not None and last < highest:
