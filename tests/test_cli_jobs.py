@@ -214,6 +214,22 @@ def test_a_drafted_plan_can_be_checked(job: Job) -> None:
     migrate_here("plan", "draft", job.source, job.dsn, "-o", "draft.yaml").refused("PH-101", "--force")
 
 
+def test_the_first_migration_of_the_readme(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEGACY", job.source)
+    monkeypatch.setenv("CLOUD", job.target.dsn)  # holds a password
+    given = ["${LEGACY}", "${CLOUD}"]
+    assert migrate_here("doctor", *given, "--model", "none").code == 0
+    dry = migrate_here("run", *given, "--zone", "Europe/Berlin", "--job", "crm", "--dry-run", "--model", "none")
+    assert dry.code in (0, 4), dry
+    assert job.count("people") == 0
+    questions = migrate_here("answer", "crm", "--json")
+    assert questions.code == 0, questions
+    resumed = migrate_here("resume", "crm", "--yes")  # the DSNs need not be given again
+    assert resumed.code in (0, 3, 4), resumed
+    if resumed.code != 4:
+        assert job.count("people") > 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_one_signal_finishes_the_batch_and_resume_goes_on(job: Job, number: signal.Signals) -> None:
     with job.blocked("companies") as wait:
