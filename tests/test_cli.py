@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pexpect
 import pytest
 
 from cli.init import plan_to_start_from
@@ -121,6 +122,29 @@ def test_inspect_log(folder: Path) -> None:
     events = migrate("inspect", "--log", "--json", cwd=folder).json["events"]
     assert [event["position"] for event in events] == list(range(1, 10))
     assert len(migrate("inspect", "--log", "--type", "phase_started", cwd=folder).out.splitlines()) == 2
+
+
+def test_answering_on_a_terminal(folder: Path) -> None:
+    env = environment(folder, {"TERM": "xterm"})
+    child = pexpect.spawn(MIGRATE, ["answer"], cwd=str(folder), env=env, timeout=60, encoding="utf-8")
+    child.expect("which column is the city")
+    child.expect("answer \\(")
+    child.sendline("no such thing")
+    child.expect("is no answer")
+    child.expect("answer \\(")
+    child.sendline("none")
+    child.expect("1 answered, 0 open; migrate resume first")
+    child.expect(pexpect.EOF)
+    assert migrate("answer", "--json", cwd=folder).json["questions"] == []
+
+
+def test_answering_by_option(folder: Path) -> None:
+    listed = migrate("answer", cwd=folder)
+    assert "--set 'q1=1'" in listed.out
+    migrate("answer", "--set", "q1", cwd=folder).refused("PH-101", "QUESTION=ANSWER")
+    migrate("answer", "--set", "q9=none", cwd=folder).refused("PH-101", "q9")
+    answered = migrate("answer", "--set", "q1=none", "--json", cwd=folder).json
+    assert (answered["answered"], answered["questions"]) == (1, [])
 
 
 @pytest.mark.parametrize(
