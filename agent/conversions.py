@@ -108,6 +108,8 @@ def _text(
         return Conversion(share if share >= 0.4 else share * 0.3, 0.5 * share, sql=sql, needs=needs)
     if "website" in meaning.core:
         return _website(name, source, target, table)
+    if "domain" in meaning.core and source.trait("url") > 0.5:
+        return _host(name, source)
     if "country" in meaning.core and target.length == 2:
         wordy = source.trait("letters")
         return Conversion(min(1.0, wordy), 0.0, sql=f"country({quoted(name)})")
@@ -142,15 +144,27 @@ def _plain_fit(source: ColumnProfile, meaning: Meaning, target: Column) -> tuple
 
 
 def _website(name: str, source: ColumnProfile, target: Column, table: Table) -> Conversion:
+    """A web address. Where the target wants a scheme, what has none gets http://, as such addresses always meant;
+    letters become small where no value has large ones beyond the host, which knows none."""
     share = source.trait("url")
     wants_scheme = any(target.name in c and "http" in c for c in table.checks)
-    q = quoted(name)
     if not wants_scheme:
         sql = clean_text(name, source)
-        return Conversion(share, share, column=name if sql == q else "", sql="" if sql == q else sql)
-    lacking = "http://" if not source.trait("url") else "https://"
-    bare = f"case when lower(trim({q})) in ('', 'http://', 'https://') then null when lower(trim({q})) like 'http%' then trim({q})"
-    return Conversion(share, share, sql=f"{bare} else '{lacking}' || trim({q}) end", notes=("the target wants a scheme",))
+        plain = sql == quoted(name)
+        return Conversion(share, share, column=name if plain else "", sql="" if plain else sql)
+    small = not any(re.search(r"/.*[A-Z]", v.split("://")[-1]) for v, _ in source.top)
+    text = f"lower(trim({quoted(name)}))" if small else f"trim({quoted(name)})"
+    nothing = f"case when lower(trim({quoted(name)})) in ('', 'http://', 'https://') then null"
+    sql = f"{nothing} when lower(trim({quoted(name)})) like 'http%' then {text} else 'http://' || {text} end"
+    return Conversion(share, share, sql=sql, notes=("the target wants a scheme",))
+
+
+def _host(name: str, source: ColumnProfile) -> Conversion:
+    """The host of a web address, without www."""
+    text = f"lower(trim({quoted(name)}))"
+    host = f"nullif(regexp_extract({text}, '^(?:https?://)?(?:www[.])?([^/:?#]+)', 1), '')"
+    sql = f"case when {text} in ('', 'http://', 'https://') then null else {host} end"
+    return Conversion(source.trait("url"), 0.3, sql=sql, notes=("the host of the address",))
 
 
 def _boolean(name: str, source: ColumnProfile, target: Column, table: Table, country: str) -> Conversion:

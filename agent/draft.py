@@ -7,7 +7,7 @@ field) or held (an entity). A field is never filled on a guess.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from agent.actions import AddEntity, HoldEntity, LeaveColumns, LeaveField, MapField, SetSource, SetValueMap, SetWhere
@@ -19,7 +19,7 @@ from agent.formats import decide_format
 from agent.ladder import AUTONOMY, Budget, Ladder
 from agent.loop import Loop
 from agent.match import FieldCandidate, FieldMatch, match_fields
-from agent.matter import Decision, Matter
+from agent.matter import SQL, Decision, Matter
 from agent.models.protocol import Encoder, Model
 from agent.structure import Relation, Structure, find_structure, relation_sql
 from agent.survey import Survey, survey
@@ -28,8 +28,9 @@ from agent.unmapped import reasons
 from agent.valuemaps import decide_values
 from agent.zones import check_zone, zone_matter
 from connectors.protocols import Catalogue, Source, Table
+from engine.expressions import Compiler, columns_of
 from engine.plan import Plan
-from workspace.errors import UsageError
+from workspace.errors import ExpressionError, UsageError
 from workspace.events import BeliefHeld, PhaseStarted
 from workspace.experience_store import ExperienceStore
 from workspace.log import Workspace
@@ -226,6 +227,10 @@ class _Drafter:
         decision = self._ladder.decide(matter)
         if decision.open:
             self._leave_open(name, match, matter.id)
+            self._foresee_values(name, relation, match)
+            return
+        if decision.answer is not None and decision.answer.startswith(SQL):
+            self._own_expression(name, match, decision.answer.removeprefix(SQL).strip(), matter.id)
             return
         candidate = next((c for c in match.candidates if c.answer == decision.answer), None)
         if candidate is None and decision.answer is not None and matter.free:
@@ -240,8 +245,35 @@ class _Drafter:
             self._country(name, relation, match, candidate)
         elif "values" in candidate.needs:
             self._values(name, relation, match, candidate)
+        elif candidate.selects is not None and match.required:
+            self._only(name, match, candidate)
         else:
             self._map(name, match, candidate, dict(candidate.plan))
+
+    def _only(self, name: str, match: FieldMatch, candidate: FieldCandidate) -> None:
+        """A required parent of one kind: rows that have another kind of parent are none of this entity's."""
+        column, selector, value = candidate.selects or ("", "", "")
+        condition = f"m.{self._quote(selector)} = '" + value.replace("'", "''") + "'"
+        self._structure.relations[name] = replace(self._structure.relations[name], where=condition)
+        self._map(name, match, candidate, {"from": column, "ref": candidate.plan["ref"]})
+
+    def _own_expression(self, name: str, match: FieldMatch, sql: str, question: str) -> None:
+        """An expression that a person wrote; one that can't be compiled leaves the field open."""
+        relation = self._structure.relations[name]
+        foreign = next((f for f in self._found.target.tables[self._to[name]].foreign_keys if f.columns == (match.column.name,)), None)
+        try:
+            Compiler({o.name: "VARCHAR" for o in relation.columns}).compile(sql, f"{name}.{match.column.name}")
+            drawn = tuple(columns_of(sql))
+        except ExpressionError:
+            self._leave_open(name, match, question)
+            return
+        origin: dict[str, object] = {"sql": sql}
+        pointed = [s for s, t in self._to.items() if foreign is not None and t == foreign.referred_table]
+        if pointed:
+            origin |= {"ref": pointed[0], **({"missing": "null"} if match.column.nullable else {})}
+        feedback = self._loop.act(MapField(name, match.column.name, origin, drawn))
+        if feedback.outcome == "done":
+            self._used[name].update(drawn)
 
     def _map(self, name: str, match: FieldMatch, candidate: FieldCandidate, origin: dict[str, object]) -> None:
         feedback = self._loop.act(MapField(name, match.column.name, origin, candidate.columns))
@@ -260,6 +292,15 @@ class _Drafter:
             self._loop.act(SetValueMap(f"{name}_{match.column.name}", dict(sorted(made.values.items()))))
             plan["map"] = f"{name}_{match.column.name}"
         self._map(name, match, candidate, plan)
+
+    def _foresee_values(self, name: str, relation: Relation, match: FieldMatch) -> None:
+        """While a person is asked for the column, the values of the likeliest one are asked about too."""
+        best = match.best
+        if best is not None and "values" in best.needs and best.confidence >= 0.4:
+            origin = relation.origin(best.columns[0])
+            assert origin is not None
+            subject = f"{name}.{match.column.name}"
+            decide_values(self._ladder, self._experience, subject, best.columns[0], origin.profile, match.column.labels)
 
     def _country(self, name: str, relation: Relation, match: FieldMatch, candidate: FieldCandidate) -> None:
         """Telephone numbers without a country, in rows without one."""

@@ -89,7 +89,7 @@ class Ladder:
         answered = self._answered.get(matter.id)
         if answered is not None and answered.answer is not None:
             answer = str(answered.answer)
-            if answer == NONE or matter.free or matter.option(answer) is not None:
+            if answer == NONE or matter.takes(answer):
                 decision = Decision(matter.id, None if answer == NONE else answer, "ask", 1.0, f"answered by {answered.by}")
                 made = self._made.get(matter.id)
                 if made is None or made.rung != "ask" or made.choice != decision.answer:
@@ -97,7 +97,7 @@ class Ladder:
                     return self._record(matter, decision)
                 return decision
         made = self._made.get(matter.id)
-        if made is not None and (made.choice is None or matter.free or matter.option(str(made.choice)) is not None):
+        if made is not None and (made.choice is None or matter.takes(str(made.choice))):
             answer_made = None if made.choice is None else str(made.choice)
             return Decision(matter.id, answer_made, made.rung, made.confidence, made.why)
         return None

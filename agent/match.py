@@ -29,6 +29,7 @@ class FieldCandidate:
     `answer` names it for good (`column:date_entered`); `plan` is what the plan's field would say; `strength`
     is how well it suits, 0 to 1, and `confidence` how likely it is right given its rivals. `evidence` tells
     why, in figures and words without record values. `needs` are questions that come first (`zone`, `values`).
+    `selects` is (column, selector, value) where the column points at this table only for that value.
     """
 
     answer: str
@@ -39,6 +40,7 @@ class FieldCandidate:
     confidence: float = 0.0
     evidence: dict[str, object] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
+    selects: tuple[str, str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -237,7 +239,8 @@ def _references(
             columns, label = (reference.column,), reference.column
         if not column.nullable:
             plan.pop("missing")
-        candidate = FieldCandidate(answer, label, columns, plan, strength, evidence=evidence)
+        selects = (reference.column, reference.selector, reference.selected) if reference.selector else None
+        candidate = FieldCandidate(answer, label, columns, plan, strength, evidence=evidence, selects=selects)
         if answer not in out or out[answer].strength < strength:
             out[answer] = candidate
     return list(out.values())

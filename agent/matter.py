@@ -14,6 +14,10 @@ Stakes = Literal["low", "normal", "high"]
 Rung = Literal["rule", "experience", "choose", "propose", "ask"]
 NONE = "none"
 """The answer that none of the options is right."""
+SQL = "sql:"
+"""How an answer begins that is an expression of the person's own."""
+EXPRESSIONS = ("field", "required", "format")
+"""The kinds of matter that an expression can answer."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,10 @@ class Matter:
     def id(self) -> str:
         """The name of the matter in the log, the same on each resume."""
         return f"{self.kind}:{self.subject}"
+
+    def takes(self, answer: str) -> bool:
+        """True for an answer that can be acted on: an option's, text where that is free, or an expression."""
+        return self.free or self.option(answer) is not None or (answer.startswith(SQL) and self.kind in EXPRESSIONS)
 
     def option(self, answer: str | None) -> Option | None:
         """The option of that answer, or None."""

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.countries import check_country
-from agent.matter import NONE
+from agent.matter import EXPRESSIONS, NONE, SQL
 from agent.zones import check_zone
+from engine.expressions import parse_expression
 from workspace.errors import UsageError
 from workspace.events import DecisionMade, QuestionAnswered, QuestionAsked
 from workspace.log import Workspace
@@ -65,9 +66,11 @@ def open_questions(workspace: Workspace) -> list[Question]:
 
 
 def answer_question(workspace: Workspace, question: str, answer: Any, by: str = "person") -> Question:
-    """Records an answer: a candidate's `answer`, its number from 1, `none`, or text where the question is free.
+    """Records an answer: a candidate's `answer`, its number from 1, `none`, an expression after `sql:` for a
+    field, or text where the question is free.
 
-    Returns the question. Raises UsageError where there is no such open question or the answer is none of those."""
+    Returns the question. Raises UsageError where there is no such open question or the answer is none of those;
+    ExpressionError for an expression that does not parse."""
     found = next((q for q in open_questions(workspace) if q.id == question or q.subject == question), None)
     if found is None:
         raise UsageError(f"no open question {question!r}", advice="`migrate answer` lists those there are")
@@ -80,7 +83,10 @@ def answer_question(workspace: Workspace, question: str, answer: Any, by: str = 
         raise UsageError(f"no time zone {answer!r}", advice="name it as America/New_York or Europe/Berlin, or UTC")
     if found.kind == "country" and not check_country(str(answer)):
         raise UsageError(f"no country {answer!r}", advice="name it by its two letters, such as US or DE")
-    if not found.free and answer not in allowed:
+    expression = isinstance(answer, str) and answer.startswith(SQL) and found.kind in EXPRESSIONS
+    if expression:
+        parse_expression(str(answer).removeprefix(SQL).strip(), found.subject)
+    elif not found.free and answer not in allowed:
         shown = ", ".join(sorted(map(str, allowed)))
         raise UsageError(f"{answer!r} is no answer to {found.id}", advice=f"answer one of: {shown}")
     workspace.record(QuestionAnswered(id=found.id, answer=answer, by=by))
