@@ -23,11 +23,12 @@ from connectors.dsn import Dsn
 from connectors.postgres_catalogue import read_catalogue
 from connectors.postgres_connection import connect
 from connectors.postgres_schema import SCHEMA, STEPS
-from connectors.protocols import Catalogue, LedgerRow, RowsRefusedError, Table, TargetLostError
+from connectors.protocols import Catalogue, Column, Kind, LedgerRow, RowsRefusedError, Table, TargetLostError
 from workspace.errors import CatalogueError, ConnectError, JobFailedError, JobLockedError, WorkspaceError
 
 _CSV = pyarrow.csv.WriteOptions(include_header=False, quoting_style="all_valid", batch_size=4096)
 CROSSWALK_COLUMNS = ("old_id", "new_id", "source_hash", "target_hash", "reference_hash", "job_id", "batch")
+_NOT_DELETED = {Kind.BOOLEAN: "false", Kind.INTEGER: "0"}
 _PASSING = ("08", "40", "55P03", "57P01", "57P02", "57P03", "57014", "53300")
 _CODES = {
     "23505": "unique",
@@ -286,21 +287,25 @@ class PostgresTarget:
         self._copy(sql.Identifier("pg_temp", "packhorse_rows"), [*columns, *extra], rows)
 
     def upsert(
-        self, table: Table, columns: Sequence[str], identity: Sequence[str], rows: pa.Table
+        self,
+        table: Table,
+        columns: Sequence[str],
+        identity: Sequence[str],
+        rows: pa.Table,
+        revived: Column | None = None,
     ) -> dict[tuple[str, ...], str]:
         """Inserts rows, or updates those whose identity the table holds. What the updated rows held before comes
-        back as JSON by identity (as text). RowsRefusedError as for `insert`."""
+        back as JSON by identity (as text). `revived` is a deletion marker to clear in them. RowsRefusedError
+        as for `insert`."""
         self.stand_by(table, columns, rows)
         name = self.name_of(table)
         same = sql.SQL(" AND ").join(sql.SQL("t.{0} = r.{0}").format(sql.Identifier(c)) for c in identity)
-        changed = [c for c in columns if c not in identity]
-        action = (
-            sql.SQL("UPDATE SET {}").format(
-                sql.SQL(", ").join(sql.SQL("{0} = excluded.{0}").format(sql.Identifier(c)) for c in changed)
+        changes = [sql.SQL("{0} = excluded.{0}").format(sql.Identifier(c)) for c in columns if c not in identity]
+        if revived is not None:
+            changes.append(
+                sql.SQL("{} = {}").format(sql.Identifier(revived.name), sql.SQL(_NOT_DELETED.get(revived.kind, "NULL")))
             )
-            if changed
-            else sql.SQL("NOTHING")
-        )
+        action = sql.SQL("UPDATE SET {}").format(sql.SQL(", ").join(changes)) if changes else sql.SQL("NOTHING")
         listed = sql.SQL(", ").join(map(sql.Identifier, columns))
         with self._reached(), self._connection.cursor() as cursor:
             cursor.execute(
@@ -314,9 +319,9 @@ class PostgresTarget:
             )
             replaced = {tuple(row[0]): row[1] for row in cursor}
             cursor.execute(
-                sql.SQL("INSERT INTO {} ({}) SELECT {} FROM pg_temp.packhorse_rows ON CONFLICT ({}) DO {}").format(
-                    name, listed, listed, sql.SQL(", ").join(map(sql.Identifier, identity)), action
-                )
+                sql.SQL(
+                    "INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE SELECT {} FROM pg_temp.packhorse_rows ON CONFLICT ({}) DO {}"
+                ).format(name, listed, listed, sql.SQL(", ").join(map(sql.Identifier, identity)), action)
             )
         return replaced
 
@@ -375,6 +380,14 @@ class PostgresTarget:
         ):
             rows = rows.append_column(name, pa.repeat(pa.scalar(str(value)), rows.num_rows))
         return rows
+
+    def clusters(self, entity: str, batch: int) -> list[tuple[str, str, str, int]]:
+        """What a batch of the job put in quarantine: signature, code, field, how many rows."""
+        return self.read(
+            f"SELECT signature, code, field, count(*)::int FROM {SCHEMA}.quarantine "
+            f"WHERE (job_id, entity_id, batch) = (%s, %s, %s) GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
+            [self.job_id, self._entities[entity], batch],
+        )
 
     # -- reading back -----------------------------------------------------------------------------
 

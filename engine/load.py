@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
+import duckdb
 import stamina
 import stamina.instrumentation
 
 from connectors.protocols import LedgerRow, RowsRefusedError, TargetLostError
-from engine.batch import batch_rows, commit_batch
+from engine.batch import BatchRows, batch_rows, commit_batch
 from engine.check import CheckedEntity
 from engine.context import Context, Progress
 from engine.faults import fault_point
@@ -28,6 +30,7 @@ from workspace.errors import InterruptedJobError, JobFailedError
 from workspace.events import (
     BatchCommitted,
     EntityCompleted,
+    PartStaged,
     PhaseStarted,
     QuarantineSeen,
     RetryMade,
@@ -107,9 +110,14 @@ def _catch_up(ctx: Context, ledger: dict[tuple[str, int, int], LedgerRow]) -> No
         for e in ctx.workspace.events(types=[BatchCommitted])
         if isinstance(e.event, BatchCommitted)
     }
-    missing = [_event(row, 0.0, recovered=True) for key, row in ledger.items() if key not in told]
-    if missing:
-        ctx.workspace.record(*missing)
+    for key, row in ledger.items():
+        if key not in told:
+            _record_recovered(ctx, row, 0.0)
+
+
+def _record_recovered(ctx: Context, row: LedgerRow, seconds: float) -> None:
+    seen = ctx.target.clusters(row.entity, row.batch) if row.step == 1 and row.quarantined else []
+    ctx.workspace.record(_event(row, seconds, recovered=True), *_clusters(row.entity, row.batch, seen))
 
 
 def _load_entity(
@@ -120,6 +128,28 @@ def _load_entity(
     ledger: dict[tuple[str, int, int], LedgerRow],
 ) -> dict[str, int]:
     """All batches of one entity; the changes made to values, by `field: change`."""
+    changes: Counter[str] = Counter()
+    if not _all_there(stager, entity, ledger):
+        changes = _load_batches(ctx, preparer, stager, entity, ledger)
+        ctx.workspace.record(EntityCompleted(entity.name))
+    if any(entity.name in other.references for other in ctx.checked.entities) or entity.deferred:
+        preparer.take_crosswalk(entity, ctx.target)
+    return dict(changes)
+
+
+def _all_there(stager: Stager, entity: CheckedEntity, ledger: dict[tuple[str, int, int], LedgerRow]) -> bool:
+    """True where an earlier run staged the whole entity and the ledger has each of its batches."""
+    parts = stager.complete_parts(entity)
+    return parts is not None and all((entity.name, part.part, 1) in ledger for part in parts)
+
+
+def _load_batches(
+    ctx: Context,
+    preparer: Preparer,
+    stager: Stager,
+    entity: CheckedEntity,
+    ledger: dict[tuple[str, int, int], LedgerRow],
+) -> Counter[str]:
     parts = []
     staged = 0
     for part in stager.parts(entity):
@@ -130,36 +160,55 @@ def _load_entity(
         ctx.progress(Progress("stage", entity.name, staged, None))
         _stop_if_asked(ctx)
     prepared = preparer.settle(entity, parts, ctx.target, ours=True)
-    done = quarantined = 0
     changes: Counter[str] = Counter()
-    for part, out, counts in prepared.parts:
+    for _, _, counts in prepared.parts:
         changes.update(counts.changes)
-        key = (entity.name, part.part, 1)
-        if key not in ledger:
+    todo = [(part, out) for part, out, _ in prepared.parts if (entity.name, part.part, 1) not in ledger]
+    done = staged - sum(part.rows for part, _ in todo)
+    quarantined = sum(row.quarantined for key, row in ledger.items() if key[0] == entity.name)
+    # While the target works on one batch, the next is sorted out; the refused rows of the first are looked up
+    # by a cursor of their own.
+    lookup = preparer.duck.cursor()
+    with ThreadPoolExecutor(1, "batches") as ahead:
+        coming = [ahead.submit(batch_rows, preparer.duck, ctx.paths, prepared, *todo[0])] if todo else []
+        for n, (part, _) in enumerate(todo):
+            rows = coming.pop().result()
+            if n + 1 < len(todo):
+                coming.append(ahead.submit(batch_rows, preparer.duck, ctx.paths, prepared, *todo[n + 1]))
             _stop_if_asked(ctx)
-            started = time.monotonic()
-            rows = batch_rows(preparer.duck, ctx.paths, prepared, part, out)
-            version = ctx.checked.plan.version
-            result = _persist(
-                ctx,
-                f"batch {part.part} of {entity.name}",
-                partial(commit_batch, ctx.target, preparer.duck, ctx.paths, entity, part, rows, version),
-            )
-            if result is None:
-                # A try before this one did commit, though its answer was lost.
-                ledger[key] = next(r for r in ctx.target.ledger() if (r.entity, r.batch, r.step) == key)
-                ctx.workspace.record(_event(ledger[key], time.monotonic() - started, recovered=True))
-            else:
-                ledger[key], refused = result
-                seen = _clusters(entity.name, part.part, refused.to_pylist())
-                ctx.workspace.record(_event(ledger[key], time.monotonic() - started), *seen)
-            fault_point("after checkpoint")
-        done += part.rows
-        quarantined += ledger[key].quarantined
-        ctx.progress(Progress("load", entity.name, done, staged, quarantined))
-    preparer.take_crosswalk(entity, ctx.target)
-    ctx.workspace.record(EntityCompleted(entity.name))
-    return dict(changes)
+            _commit(ctx, lookup, entity, part, rows, ledger)
+            done += part.rows
+            quarantined += ledger[entity.name, part.part, 1].quarantined
+            ctx.progress(Progress("load", entity.name, done, staged, quarantined))
+    return changes
+
+
+def _commit(
+    ctx: Context,
+    lookup: duckdb.DuckDBPyConnection,
+    entity: CheckedEntity,
+    part: PartStaged,
+    rows: BatchRows,
+    ledger: dict[tuple[str, int, int], LedgerRow],
+) -> None:
+    """Carries one batch over, then tells the log: in that order, so that the log never claims too much."""
+    key = (entity.name, part.part, 1)
+    started = time.monotonic()
+    result = _persist(
+        ctx,
+        f"batch {part.part} of {entity.name}",
+        partial(commit_batch, ctx.target, lookup, ctx.paths, entity, part, rows, ctx.checked.plan.version),
+    )
+    if result is None:
+        # A try before this one did commit, though its answer was lost.
+        ledger[key] = next(r for r in ctx.target.ledger() if (r.entity, r.batch, r.step) == key)
+        _record_recovered(ctx, ledger[key], time.monotonic() - started)
+    else:
+        ledger[key], refused = result
+        seen = Counter(zip(*(refused[c].to_pylist() for c in ("signature", "code", "field")), strict=True))
+        clusters = _clusters(entity.name, part.part, [(*names, count) for names, count in sorted(seen.items())])
+        ctx.workspace.record(_event(ledger[key], time.monotonic() - started), *clusters)
+    fault_point("after checkpoint")
 
 
 def _fill_references(
@@ -183,7 +232,7 @@ def _fill_references(
             )
             if result is None:
                 ledger[key] = next(r for r in ctx.target.ledger() if (r.entity, r.batch, r.step) == key)
-                ctx.workspace.record(_event(ledger[key], time.monotonic() - started, recovered=True))
+                _record_recovered(ctx, ledger[key], time.monotonic() - started)
             else:
                 ledger[key], missing = result
                 changes.update(missing)
@@ -240,10 +289,9 @@ def _event(row: LedgerRow, seconds: float, *, recovered: bool = False) -> BatchC
     )  # fmt: skip
 
 
-def _clusters(entity: str, batch: int, rows: list[dict[str, str]]) -> list[QuarantineSeen]:
-    """One event a signature, with its count; the example is the signature's own shape, never a value."""
-    counts = Counter((r["signature"], r["code"], r["field"]) for r in rows)
+def _clusters(entity: str, batch: int, seen: Iterable[tuple[str, str, str, int]]) -> list[QuarantineSeen]:
+    """One event a signature (signature, code, field, count); the signature's own shape is the example."""
     return [
         QuarantineSeen(entity=entity, signature=signature, code=code, field=field_, count=n, batch=batch)
-        for (signature, code, field_), n in sorted(counts.items())
+        for signature, code, field_, n in seen
     ]

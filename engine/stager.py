@@ -78,6 +78,10 @@ class Stager:
                 continue
         self._thread.join()
 
+    def complete_parts(self, entity: CheckedEntity) -> list[PartStaged] | None:
+        """The entity's parts where an earlier run staged all of them, else None."""
+        return self._recorded[entity.name] if self._complete[entity.name] is not None else None
+
     def parts(self, entity: CheckedEntity) -> Iterator[PartStaged]:
         """The entity's parts in order, each recorded before it is given; those of an earlier run first."""
         if self._complete[entity.name] is not None or self._recorded[entity.name]:
