@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connectors.postgres import PostgresTarget
-from connectors.protocols import LedgerRow, RowsRefusedError
+from connectors.protocols import Column, LedgerRow, RowsRefusedError
 from engine.check import CheckedEntity
 from engine.collisions import SOURCE_KEY
 from engine.compile import EXCLUDED, LOADED, QUARANTINED, key_sql, raw_sql
@@ -214,11 +214,18 @@ class _Load:
         with self.target.savepoint():
             replaced: dict[tuple[str, ...], str] = {}
             if self.entity.plan.write == "upsert":
-                replaced = self.target.upsert(self.entity.target, columns, self.entity.identity, rows)
+                replaced = self.target.upsert(self.entity.target, columns, self.entity.identity, rows, self._revived())
             else:
                 self.target.insert(self.entity.target, columns, rows)
         self.entered += rows.num_rows - len(replaced)
         self.replaced |= replaced
+
+    def _revived(self) -> Column | None:
+        """The deletion marker that an upsert clears: only where the plan says so, and doesn't fill it itself."""
+        marker = self.entity.plan.deleted
+        if marker is None or not marker.revive or marker.column in self.entity.written:
+            return None
+        return self.entity.target.column(marker.column)
 
 
 def _enter(

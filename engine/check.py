@@ -113,6 +113,7 @@ def _entity(name: str, plan: Plan, source: Source, target: Table, deferred: set[
     except CatalogueError as error:
         raise CatalogueError(error.what, where=f"{here}.from", advice=error.advice) from None
     names = [c.name for c in table.columns]
+    _check_names(names, here)
     for key in entity.key:
         if key not in names:
             raise PlanError(
@@ -167,6 +168,23 @@ def _entity(name: str, plan: Plan, source: Source, target: Table, deferred: set[
         )  # fmt: skip
     unaccounted = tuple(n for n in names if n not in used and n not in entity.unmapped)
     return CheckedEntity(name, entity, table, target, id_column, tuple(fields), unaccounted)
+
+
+def _check_names(names: list[str], here: str) -> None:
+    """Refuses source columns that the stage can't keep apart from others."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if name.lower().startswith("_ph_"):
+            raise PlanError(
+                f"the source's column {name!r} has a name that only Packhorse's own columns have", where=f"{here}.from",
+                advice="write a SELECT in `from:` that gives it another name",
+            )  # fmt: skip
+        if name.lower() in seen:
+            raise PlanError(
+                f"the source's columns {seen[name.lower()]!r} and {name!r} differ in case alone", where=f"{here}.from",
+                advice="write a SELECT in `from:` that gives one of them another name",
+            )  # fmt: skip
+        seen[name.lower()] = name
 
 
 def _id_column(entity: EntityPlan, target: Table, here: str) -> Column | None:

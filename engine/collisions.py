@@ -175,11 +175,12 @@ def held_keys(target: PostgresTarget, entity: CheckedEntity, folder: Path, *, ou
         return {}
     found: dict[str, Path] = {}
     marker = entity.plan.deleted
+    reviving = marker is not None and marker.revive and entity.plan.write == "upsert"
     deleted = (
         pgsql.SQL("({} IS NOT NULL AND {}::text NOT IN ('false', '0'))::text").format(
             pgsql.Identifier(marker.column), pgsql.Identifier(marker.column)
         )
-        if marker and not marker.revive
+        if marker and not reviving
         else _guessed_marker(entity)
     )
     for check in comparisons(entity):

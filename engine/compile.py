@@ -123,7 +123,7 @@ class _EntityQuery:
                     where=f"entities.{entity.name}.where",
                     advice="compare: deleted = 0",
                 )
-        self.values.append(f"{where} AS _w")
+        self.values.append(f"{where} AS _ph_w")
         self._id()
         for i, field in enumerate(fields):
             self._field(i, field)
@@ -149,24 +149,24 @@ class _EntityQuery:
         kind = entity.plan.id
         if kind == "uuid5":
             namespace = uuid.uuid5(NAMESPACE_URL, f"packhorse:{entity.name}")
-            self.values.append(f"{uuid5_sql(namespace, '_ph_key')} AS _vid")
-            self.casts.append("_vid AS _cid, CAST(NULL AS VARCHAR) AS _rid")
+            self.values.append(f"{uuid5_sql(namespace, '_ph_key')} AS _ph_vid")
+            self.casts.append("_ph_vid AS _ph_cid, CAST(NULL AS VARCHAR) AS _ph_rid")
         elif kind == "keep":
             assert entity.id_column is not None
-            self.values.append("_ph_key AS _vid")
-            cast = cast_to(entity.id_column, Piece("_vid", None, "VARCHAR"), f"entities.{entity.name}.id")
+            self.values.append("_ph_key AS _ph_vid")
+            cast = cast_to(entity.id_column, Piece("_ph_vid", None, "VARCHAR"), f"entities.{entity.name}.id")
             self.casts.append(
-                f"{cast.value} AS _cid, CASE WHEN nullif(trim(_vid), '') IS NULL THEN 'required' ELSE {cast.reason or 'NULL'} END AS _rid"
+                f"{cast.value} AS _ph_cid, CASE WHEN nullif(trim(_ph_vid), '') IS NULL THEN 'required' ELSE {cast.reason or 'NULL'} END AS _ph_rid"
             )
         else:
-            self.casts.append("CAST(NULL AS VARCHAR) AS _cid, CAST(NULL AS VARCHAR) AS _rid")
+            self.casts.append("CAST(NULL AS VARCHAR) AS _ph_cid, CAST(NULL AS VARCHAR) AS _ph_rid")
 
     def _field(self, i: int, field: CheckedField) -> None:
         if field.deferred and not self.second_pass:
             self.casts.append(
-                f"CAST(NULL AS VARCHAR) AS _c{i}, CAST(NULL AS VARCHAR) AS _x{i}, CAST(NULL AS VARCHAR) AS _g{i}"
+                f"CAST(NULL AS VARCHAR) AS _ph_c{i}, CAST(NULL AS VARCHAR) AS _ph_x{i}, CAST(NULL AS VARCHAR) AS _ph_g{i}"
             )
-            self.values.append(f"CAST(NULL AS VARCHAR) AS _s{i}")
+            self.values.append(f"CAST(NULL AS VARCHAR) AS _ph_s{i}")
             return
         plan = field.plan
         if plan.constant:
@@ -180,26 +180,26 @@ class _EntityQuery:
         sql = "CAST(NULL AS VARCHAR)" if piece.type == "NULL" else piece.sql
         kind = "VARCHAR" if piece.type == "NULL" else piece.type
         self.values.append(
-            f"{sql} AS _v{i}, {piece.reason or 'CAST(NULL AS VARCHAR)'} AS _e{i}, {self._shown(field)} AS _s{i}"
+            f"{sql} AS _ph_v{i}, {piece.reason or 'CAST(NULL AS VARCHAR)'} AS _ph_e{i}, {self._shown(field)} AS _ph_s{i}"
         )
-        piece = Piece(f"_v{i}", None, kind)
-        own: str | None = f"_e{i}"
+        piece = Piece(f"_ph_v{i}", None, kind)
+        own: str | None = f"_ph_e{i}"
         change: str | None = None
         if plan.map is not None:
             piece, miss = self._map(i, plan.map, piece, plan.otherwise == "keep")
-            own = f"coalesce(_e{i}, {miss})"
+            own = f"coalesce(_ph_e{i}, {miss})"
         elif plan.ref is not None:
             piece, miss = self._reference(i, field, piece)
             if plan.missing == "null" and field.column.nullable:
                 change = f"CASE WHEN {miss} IS NOT NULL THEN 'missing reference to null' END"
             else:
-                own = f"coalesce(_e{i}, {miss})"
+                own = f"coalesce(_ph_e{i}, {miss})"
         cast = cast_to(field.column, piece, field.where)
         reason = f"coalesce({own}, {cast.reason})" if cast.reason else own
         changes = [c for c in (change, cast.change) if c]
         self.casts.append(
-            f"{cast.value} AS _c{i}, {reason} AS _x{i}, "
-            f"{'coalesce(' + ', '.join(changes) + ')' if changes else 'CAST(NULL AS VARCHAR)'} AS _g{i}"
+            f"{cast.value} AS _ph_c{i}, {reason} AS _ph_x{i}, "
+            f"{'coalesce(' + ', '.join(changes) + ')' if changes else 'CAST(NULL AS VARCHAR)'} AS _ph_g{i}"
         )
 
     def _shown(self, field: CheckedField) -> str:
@@ -238,11 +238,11 @@ class _EntityQuery:
         blank = f"nullif(trim(CAST(vals.{piece.sql} AS VARCHAR)), '') IS NULL"
         otherwise = f"CAST(vals.{piece.sql} AS VARCHAR)" if keep else "NULL"
         self.joined.append(
-            f"CASE WHEN m{i}.hit THEN m{i}.v WHEN l{i}.hit THEN l{i}.v WHEN {blank} THEN NULL ELSE {otherwise} END AS _m{i}, "
-            f"(m{i}.hit IS NULL AND l{i}.hit IS NULL AND NOT {blank}) AS _n{i}"
+            f"CASE WHEN m{i}.hit THEN m{i}.v WHEN l{i}.hit THEN l{i}.v WHEN {blank} THEN NULL ELSE {otherwise} END AS _ph_m{i}, "
+            f"(m{i}.hit IS NULL AND l{i}.hit IS NULL AND NOT {blank}) AS _ph_n{i}"
         )
-        miss = "CAST(NULL AS VARCHAR)" if keep else f"CASE WHEN _n{i} THEN {literal('map ' + name)} END"
-        return Piece(f"_m{i}", None, "VARCHAR"), miss
+        miss = "CAST(NULL AS VARCHAR)" if keep else f"CASE WHEN _ph_n{i} THEN {literal('map ' + name)} END"
+        return Piece(f"_ph_m{i}", None, "VARCHAR"), miss
 
     def _reference(self, i: int, field: CheckedField, piece: Piece) -> tuple[Piece, str]:
         """The new id for an old one: for the very same text, else for text that differs in what doesn't count
@@ -270,8 +270,8 @@ class _EntityQuery:
             f"CASE WHEN o{i}.old_id IS NOT NULL THEN o{i}.new_id WHEN x{i}.old_id = {text} OR y{i}.k IS NULL THEN x{i}.new_id "
             f"WHEN x{i}.old_id IS NULL AND y{i}.n = 1 THEN y{i}.new_id END"
         )
-        self.joined.append(f"{found} AS _m{i}, ({text} IS NOT NULL AND {found} IS NULL) AS _n{i}")
-        return Piece(f"_m{i}", None, "VARCHAR"), f"CASE WHEN _n{i} THEN {literal('reference ' + entity)} END"
+        self.joined.append(f"{found} AS _ph_m{i}, ({text} IS NOT NULL AND {found} IS NULL) AS _ph_n{i}")
+        return Piece(f"_ph_m{i}", None, "VARCHAR"), f"CASE WHEN _ph_n{i} THEN {literal('reference ' + entity)} END"
 
     def _loosely_compared(self, field: CheckedField) -> bool:
         """True where the source holds text to be equal that differs in case, in a column the field draws on."""
@@ -283,10 +283,10 @@ class _EntityQuery:
         parts = []
         for i, field in enumerate(fields):
             required = not field.column.nullable
-            value, raw = f"_c{i}", f"_x{i}"
+            value, raw = f"_ph_c{i}", f"_ph_x{i}"
             if field.deferred and not self.second_pass:
                 parts.append(
-                    f"CAST(NULL AS VARCHAR) AS _r{i}, CAST(NULL AS VARCHAR) AS _o{i}, CAST(NULL AS VARCHAR) AS _d{i}"
+                    f"CAST(NULL AS VARCHAR) AS _ph_r{i}, CAST(NULL AS VARCHAR) AS _ph_o{i}, CAST(NULL AS VARCHAR) AS _ph_d{i}"
                 )
                 continue
             soft = f"starts_with({raw}, 'soft ')"
@@ -295,45 +295,50 @@ class _EntityQuery:
                     f"CASE WHEN {soft} THEN 'required: ' || substr({raw}, 6) WHEN {raw} IS NOT NULL THEN {raw} "
                     f"WHEN {value} IS NULL THEN 'required' END"
                 )
-                change = f"_g{i}"
+                change = f"_ph_g{i}"
             elif field.plan.otherwise == "null":
                 reason = "CAST(NULL AS VARCHAR)"
-                change = f"CASE WHEN {raw} IS NOT NULL THEN CASE WHEN {soft} THEN substr({raw}, 6) ELSE {raw} END || ' to null' ELSE _g{i} END"
+                change = f"CASE WHEN {raw} IS NOT NULL THEN CASE WHEN {soft} THEN substr({raw}, 6) ELSE {raw} END || ' to null' ELSE _ph_g{i} END"
             else:
                 reason = f"CASE WHEN NOT {soft} THEN {raw} END"
-                change = f"CASE WHEN {soft} THEN substr({raw}, 6) || ' to null' ELSE _g{i} END"
-            parts.append(f"{reason} AS _r{i}, CASE WHEN {raw} IS NULL THEN {value} END AS _o{i}, {change} AS _d{i}")
+                change = f"CASE WHEN {soft} THEN substr({raw}, 6) || ' to null' ELSE _ph_g{i} END"
+            parts.append(
+                f"{reason} AS _ph_r{i}, CASE WHEN {raw} IS NULL THEN {value} END AS _ph_o{i}, {change} AS _ph_d{i}"
+            )
         return f"reasons AS (SELECT *{''.join(', ' + p for p in parts)} FROM casts)"
 
     def _outcome(self, fields: list[CheckedField]) -> str:
         entity = self.entity
         names = [f.column.name for f in fields]
-        failed = "coalesce(_rid" + "".join(f", _r{i}" for i in range(len(fields))) + ")"
-        first_field = "CASE WHEN _rid IS NOT NULL THEN " + literal(entity.id_column.name if entity.id_column else "id")
-        shape = "CASE WHEN _rid IS NOT NULL THEN _ph_key"
+        failed = "coalesce(_ph_rid" + "".join(f", _ph_r{i}" for i in range(len(fields))) + ")"
+        first_field = "CASE WHEN _ph_rid IS NOT NULL THEN " + literal(
+            entity.id_column.name if entity.id_column else "id"
+        )
+        shape = "CASE WHEN _ph_rid IS NOT NULL THEN _ph_key"
         for i, name in enumerate(names):
-            first_field += f" WHEN _r{i} IS NOT NULL THEN {literal(name)}"
-            shape += f" WHEN _r{i} IS NOT NULL THEN _s{i}"
+            first_field += f" WHEN _ph_r{i} IS NOT NULL THEN {literal(name)}"
+            shape += f" WHEN _ph_r{i} IS NOT NULL THEN _ph_s{i}"
         changes = "".join(
-            f", CASE WHEN _d{i} IS NOT NULL THEN {literal(name + ': ')} || _d{i} END" for i, name in enumerate(names)
+            f", CASE WHEN _ph_d{i} IS NOT NULL THEN {literal(name + ': ')} || _ph_d{i} END"
+            for i, name in enumerate(names)
         ).lstrip(", ")
-        any_change = "coalesce(" + ", ".join(f"_d{i}" for i in range(len(names))) + ")" if names else "NULL"
+        any_change = "coalesce(" + ", ".join(f"_ph_d{i}" for i in range(len(names))) + ")" if names else "NULL"
         raw = raw_sql(entity)
-        outcome = f"CASE WHEN NOT _w THEN {EXCLUDED} WHEN {failed} IS NOT NULL THEN {QUARANTINED} ELSE {LOADED} END"
-        hashed = [f"coalesce({_hash_text(f, f'_o{i}')}, chr(30))" for i, f in enumerate(fields)]
+        outcome = f"CASE WHEN NOT _ph_w THEN {EXCLUDED} WHEN {failed} IS NOT NULL THEN {QUARANTINED} ELSE {LOADED} END"
+        hashed = [f"coalesce({_hash_text(f, f'_ph_o{i}')}, chr(30))" for i, f in enumerate(fields)]
         if entity.id_column is not None and entity.plan.id != "sequence" and not self.second_pass:
-            hashed.insert(0, "coalesce(_cid, chr(30))")
+            hashed.insert(0, "coalesce(_ph_cid, chr(30))")
         source = ", ".join(
             f"coalesce({f'lower(hex({identifier(c)}))' if t == 'BLOB' else identifier(c)}, chr(30))"
             for c, t in self.compiler.columns.items()
         )
-        values = "".join(f", _o{i} AS {identifier(name)}" for i, name in enumerate(names))
+        values = "".join(f", _ph_o{i} AS {identifier(name)}" for i, name in enumerate(names))
         return (
-            f"done AS (SELECT _ph_n, _ph_key, _cid AS _ph_id, {outcome} AS _ph_outcome, "
-            f"CASE WHEN _w THEN {first_field} END END AS _ph_field, CASE WHEN _w THEN {failed} END AS _ph_reason, "
-            f"CASE WHEN _w AND {failed} IS NOT NULL THEN {shape} END END AS _ph_shown, "
-            f"CASE WHEN _w AND {failed} IS NOT NULL THEN {raw} END AS _ph_raw, "
-            f"CASE WHEN _w AND {any_change} IS NOT NULL THEN list_filter([{changes or 'NULL'}], lambda x: x IS NOT NULL) END AS _ph_changes, "
+            f"done AS (SELECT _ph_n, _ph_key, _ph_cid AS _ph_id, {outcome} AS _ph_outcome, "
+            f"CASE WHEN _ph_w THEN {first_field} END END AS _ph_field, CASE WHEN _ph_w THEN {failed} END AS _ph_reason, "
+            f"CASE WHEN _ph_w AND {failed} IS NOT NULL THEN {shape} END END AS _ph_shown, "
+            f"CASE WHEN _ph_w AND {failed} IS NOT NULL THEN {raw} END AS _ph_raw, "
+            f"CASE WHEN _ph_w AND {any_change} IS NOT NULL THEN list_filter([{changes or 'NULL'}], lambda x: x IS NOT NULL) END AS _ph_changes, "
             f"md5(concat_ws(chr(31), {source})) AS _ph_source_hash, "
             f"md5(concat_ws(chr(31), {', '.join(hashed) or literal('')})) AS _ph_target_hash{values} FROM reasons)"
         )

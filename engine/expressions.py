@@ -85,7 +85,7 @@ class Hoists:
         while len(self.levels) <= level:
             self.levels.append({})
         if sql not in self.levels[level]:
-            self.levels[level][sql] = f"_f{self.count}"
+            self.levels[level][sql] = f"_ph_f{self.count}"
             self.count += 1
         return self.levels[level][sql]
 

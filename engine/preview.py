@@ -158,7 +158,7 @@ def _rows_shown(ctx: Context, preparer: Preparer, prepared: Prepared, worst: lis
     transformed = literal(str(preparer.folder(entity) / "part-*.parquet"))
     stage = literal(str(part_path(ctx.paths.stage / entity.name, 0)).replace("part-00000", "part-*"))
     names = [f.column.name for f in entity.fields]
-    after = ", ".join(f"{literal(n)}: {identifier(n)}" for n in names) or "'': NULL"
+    after = ", ".join(f"{literal(n)}: t.{identifier(n)}" for n in names) or "'': NULL"
     wanted = [
         ("first", f"_ph_outcome = {LOADED}", "_ph_n", 2),
         ("changed", f"_ph_outcome = {LOADED} AND _ph_changes IS NOT NULL", "hash(_ph_n)", 3),
