@@ -1,14 +1,14 @@
-"""Writes docs/reference/cli.md from the Typer application and docs/reference/functions.md from the functions and
-their tests, so that the manual can't differ from the command.
+"""Writes docs/reference/ from the code and its tests, so that the manual can't differ from what it is about.
 
-`--check` writes nothing and exits with 1 when a file isn't current.
+Here are the command and the functions; `plan_page` and `registry_pages` make the others. `--check` writes nothing
+and exits with 1 when a file isn't current.
 """
 
 from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,10 @@ from cli.verbs import app
 from engine.expressions import ALLOWED_NAMES
 from engine.functions import FUNCTIONS
 from engine.functions.protocol import DomainFunction
+
+sys.path.insert(0, str(Path(__file__).parent))  # docs is no package
+from plan_page import plan_page
+from registry_pages import errors_page, events_page, reasons_page
 
 REFERENCE = Path(__file__).parent / "reference"
 CASES = Path(__file__).parent.parent / "tests" / "cases" / "functions"
@@ -89,11 +93,14 @@ FUNCTIONS_HEAD = """\
 
 # What an expression may use
 
-An expression is a scalar over one source row, in SQL as DuckDB reads it: columns, literals, comparisons,
-arithmetic, `and` `or` `not`, `in`, `between`, `like`, `is null`, `case`, `cast`, `||`, and the functions named
-here. No subquery, aggregate or window, and nothing that reaches a file or a network. Source columns are text.
+An expression (`sql:` of a field, `where:` of an entity) is a scalar over one source row, in SQL as DuckDB reads it:
+columns, literals, comparisons, arithmetic, `and` `or` `not`, `in`, `between`, `like`, `ilike`, `is null`,
+`is distinct from`, `case`, `cast`, `||`, and the functions named here. No subquery, aggregate or window, and nothing
+that reaches a file or a network: what isn't listed is refused with its position, before anything moves. Source
+columns are text; beside a number, text is read as one. A regular expression has to be a literal.
 
-A value that can't be converted is NULL with a reason; the field's `otherwise` says what becomes of the row.
+A value that can't be converted is NULL with a [reason](reasons.md); the field's `otherwise` says what becomes of the
+row. In `where`, NULL means excluded.
 
 SQL's own: {names}.
 """
@@ -135,7 +142,15 @@ def _literal(value: Any) -> str:
     return "NULL" if value is None else str(value)
 
 
-PAGES = {"cli.md": reference, "functions.md": functions_page}
+PAGES: dict[str, Callable[[], str]] = {
+    "cli.md": reference,
+    "plan.md": plan_page,
+    "functions.md": functions_page,
+    "reasons.md": reasons_page,
+    "errors.md": errors_page,
+    "events.md": events_page,
+}
+"""Every page of docs/reference, by its file."""
 
 
 def main() -> int:
