@@ -35,10 +35,11 @@ class Chat:
                 self.fallback = f"its chat template cannot be used ({type(error).__name__}): plain text is used"
         self._pieces = _cut(frame)
 
-    def tokens(self, prompt: Prompt) -> list[int]:
-        """The prompt, ready for its answer: system, then the question, then the fenced data."""
-        block = data_block(prompt.data)
-        parts = {_SYSTEM: prompt.system, _USER: f"{prompt.question}\n\n{block}" if block else prompt.question}
+    def tokens(self, prompt: Prompt, last: str = "") -> list[int]:
+        """The prompt, ready for its answer: system, the question, the fenced data, and what stands `last` since
+        it changes from call to call."""
+        asked = "\n\n".join(part for part in (prompt.question, data_block(prompt.data), last) if part)
+        parts = {_SYSTEM: prompt.system, _USER: asked}
         found: list[int] = []
         for piece in self._pieces:
             own = parts.get(piece)

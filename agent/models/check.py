@@ -128,15 +128,21 @@ def _trial(path: Path) -> dict[str, object]:
 
     from agent.models.llamacpp import LlamaCpp
     from agent.models.native import system_info
-    from agent.models.protocol import Prompt
+    from agent.models.protocol import NONE_OF_THESE, Match, Prompt
 
     started = time.monotonic()
     model = LlamaCpp(path)
     loaded = time.monotonic() - started
     speeds = model.speeds()
-    options = ("first name", "last name", "phone", "postal code", "city", "country", "none of these")
-    prompt = Prompt("You match columns.", "Which field holds the old column contacts.city?", "Porto; Turku")
-    choice = model.choose(prompt, options)
+    values = {"fname": ["Ana"], "tel": ["555-0101"], "zip": ["69006"], "town": ["Porto"], "mail": ["a@b.example"]}
+    prompt = Prompt(
+        "You match columns.",
+        "Which column holds people.city?",
+        str(values),
+        Match(new_field="people.city", values=values),
+    )
+    model.choose(prompt, [*values, "country", NONE_OF_THESE])  # the first time the examples are read
+    choice = model.choose(prompt, [*values, "country", NONE_OF_THESE])
     text = model.write(
         Prompt("Answer in JSON.", "Is the sky blue?"), 'root ::= "{\\"answer\\": " ("true" | "false") "}"', 20
     )

@@ -28,7 +28,8 @@ class LlamaEncoder:
         self.name = read_header(path).label
         self._weights = weights or Weights(path)
         self._owns = weights is None
-        self._context = Context(self._weights, _LENGTH, threads or physical_cores(), vectors=True)
+        self._threads = threads
+        self._context: Context | None = None  # opened when first needed: it takes 50 MB
         self._idle_cores = None if threads else IdleCores()
         self._known: dict[str, NDArray[np.float32]] = {}
 
@@ -39,6 +40,8 @@ class LlamaEncoder:
             if len(self._known) + len(new) > _KEPT:
                 self._known.clear()
                 new = list(dict.fromkeys(texts))
+            if self._context is None:
+                self._context = Context(self._weights, _LENGTH, self._threads or physical_cores(), vectors=True)
             if self._idle_cores is not None:
                 self._context.use_threads(self._idle_cores())
             tokens = [self._weights.tokens(text, special=False) for text in new]
@@ -49,6 +52,7 @@ class LlamaEncoder:
 
     def close(self) -> None:
         """Frees the context, and the weights where they are its own."""
-        self._context.close()
+        if self._context is not None:
+            self._context.close()
         if self._owns:
             self._weights.close()

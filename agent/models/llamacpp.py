@@ -9,17 +9,20 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
+from agent.models.calibration import UNFITTED, fit_of
 from agent.models.chat import Chat
 from agent.models.cores import IdleCores, physical_cores
 from agent.models.data_block import data_block, neutralise
 from agent.models.gguf_file import read_header
 from agent.models.native import BATCH, Context, Grammar, Weights, offloads
-from agent.models.protocol import Choice, Price, Prompt, Text
+from agent.models.pairs import branches
+from agent.models.protocol import NONE_OF_THESE, Choice, Price, Prompt, Text
 from workspace.errors import ModelError
 
 CONTEXT = 4096
@@ -37,7 +40,8 @@ class LlamaCpp:
 
     `channel` asks the other way round: how likely is the question, given that this option is its answer.
     No list, so no order; the question is the same text for all options, so their length and frequency
-    don't matter. With the embedded 135M model it is right about three times as often (`bench/choose.py`).
+    don't matter. The embedded 135M model is of use only so, and only where `Prompt.match` gives the parts of the
+    question (`agent/models/calibration.py` has the figures).
     """
 
     def __init__(
@@ -66,6 +70,7 @@ class LlamaCpp:
         self._chat = Chat(self.weights.template(), *self.weights.first_and_last(), self._tokenise)
         self.template_note = self._chat.fallback
         self.form: Form = form or self.form_for(self.weights.parameters)
+        self.fit = partial(fit_of, self.name)
         self._grammars: dict[str, Grammar] = {}
 
     @staticmethod
@@ -105,6 +110,7 @@ class LlamaCpp:
 
     def speeds(self) -> tuple[float, float]:
         """Tokens a second, reading a prompt and writing an answer; takes some seconds."""
+        self._start()
         text = "The old CRM keeps contacts, companies, deals and notes, each with an owner and a date. " * 16
         tokens = [*self.weights.begins_with, *self.weights.tokens(text, special=False)][: BATCH // 2]
         self._context.forget()
@@ -142,8 +148,7 @@ class LlamaCpp:
         price = Price()
         for order in rotations(len(options), ORDERS):
             listed = "\n".join(f"- {names[i]}" for i in order)
-            question = f"{prompt.question}\nOptions:\n{listed}\nAnswer with one option, word for word."
-            tokens = self._tokens(Prompt(prompt.system, question, prompt.data), 64)
+            tokens = self._tokens(prompt, 64, f"Options:\n{listed}\nAnswer with one option, word for word.")
             first, cached = self._context.prompt(tokens)
             answers = [self._plain(name) for name in names]
             scored = self._context.continuations(first, answers)
@@ -153,28 +158,33 @@ class LlamaCpp:
         return tuple(total), price
 
     def _channel(self, prompt: Prompt, options: Sequence[str]) -> tuple[tuple[float, ...], Price]:
-        block = data_block(prompt.data)
-        head = [*self.weights.begins_with, *self._plain(prompt.system.strip() + "\n")]
-        question = self._plain(f" {prompt.question.strip()}\n{block}".rstrip())
-        question = question[: BATCH // 4]
-        first, cached = self._context.prompt(head)
-        starts = [
-            self._plain(f"Answer: {' '.join(neutralise(option).split())}\nQuestion:")[: BATCH // 4]
-            for option in options
-        ]
-        scored = self._context.continuations(
-            first, [start + question for start in starts], [len(start) for start in starts]
-        )
-        price = Price(0, len(head) + sum(map(len, starts)) + len(question) * len(options), cached)
-        return _shares(scored), price
+        """How likely the question is after each option; for columns and fields in parts, see `pairs`."""
+        if prompt.match is not None:
+            head, ends = branches(prompt.match, options)
+            fit = self.fit(prompt.match)
+        else:
+            head = prompt.system.strip() + "\n"
+            asked = f" {prompt.question.strip()}\n{data_block(prompt.data)}".rstrip()
+            ends = [(f"Answer: {' '.join(neutralise(option).split())}\nQuestion:", asked) for option in options]
+            fit = UNFITTED
+        before = [*self.weights.begins_with, *self._plain(head)][: self._context.length // 2]
+        first, cached = self._context.prompt(before)
+        starts = [self._plain(start)[: BATCH // 8] for start, _ in ends]
+        whole = [start + self._plain(end)[: BATCH // 4] for start, (_, end) in zip(starts, ends, strict=True)]
+        scored = self._context.continuations(first, whole, [len(start) for start in starts])
+        if options[-1] == NONE_OF_THESE:
+            scored[-1] += fit.none
+        price = Price(0, len(before) + sum(map(len, whole)), cached)
+        return _shares([score / fit.spread for score in scored]), price
 
     # -- prompts ----------------------------------------------------------------------------------
 
-    def _tokens(self, prompt: Prompt, answer: int) -> list[int]:
-        """The prompt in the model's own turns; data that doesn't fit the context is cut from its end."""
+    def _tokens(self, prompt: Prompt, answer: int, last: str = "") -> list[int]:
+        """The prompt in the model's own turns with room for `answer` tokens; data that doesn't fit the context is
+        cut from its end."""
         room = self._context.length - answer
         while True:
-            tokens = self._chat.tokens(prompt)
+            tokens = self._chat.tokens(prompt, last)
             bos = self.weights.begins_with
             if bos and tokens[:1] != bos:
                 tokens = bos + tokens

@@ -13,6 +13,8 @@ from agent.models.llamacpp import LlamaCpp
 from agent.models.openai_server import OpenAiServer
 from agent.models.protocol import Encoder, Model
 
+_EMBEDDED_CONTEXT = 2048  # a view is at most 1,500 tokens, and half the cache is 50 MB saved
+
 
 def open_model(spec: str | None) -> tuple[Model | None, Encoder | None]:
     """The decider and the encoder for a spec: None for the embedded model, `none` for neither, `http(s)://…#name`
@@ -24,6 +26,6 @@ def open_model(spec: str | None) -> tuple[Model | None, Encoder | None]:
         return server, LlamaEncoder(embedded_model_path())
     embedded = embedded_model_path() if spec is None else None
     if embedded is not None:
-        model = LlamaCpp(embedded)
+        model = LlamaCpp(embedded, context=_EMBEDDED_CONTEXT)
         return model, LlamaEncoder(embedded, model.weights)
     return LlamaCpp(Path(str(spec)).expanduser()), LlamaEncoder(embedded_model_path())

@@ -5,8 +5,8 @@ A model never sees more than its prompt and never acts: the harness does. Every 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Price:
-    """What a call cost. `cached` of the prompt tokens came from the prefix cache."""
+    """What a call cost. `prompt_tokens` is all that was read, options that were scored included; of them
+    `cached_tokens` came from the prefix cache. `answer_tokens` is what was written."""
 
     calls: int = 0
     prompt_tokens: int = 0
@@ -33,14 +34,34 @@ class Price:
         )
 
 
+NONE_OF_THESE = "none of these"
+"""The option that says no other one is right; where it is offered, it comes last."""
+
+
+@dataclass(frozen=True)
+class Match:
+    """The parts of a question that matches a column of the old system with a field of the new one.
+
+    A small model does far better at them than at the question in words (`bench/choose.py`). Either
+    `new_field` is asked about and the options are columns, or `old_column` is and the options are fields. `values` holds a few
+    sample values of each column by its name; they are data, and neutralised as such.
+    """
+
+    new_field: str = ""
+    old_column: str = ""
+    values: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Prompt:
     """`system` and `question` are ours; `data` holds record values and is neutralised and fenced by
-    the model's adapter before it is tokenised (no control token of the model can come out of it)."""
+    the model's adapter before it is tokenised (no control token of the model can come out of it).
+    `match` says the same as the question, in parts, where it is about columns and fields."""
 
     system: str
     question: str
     data: str = ""
+    match: Match | None = None
 
 
 @dataclass(frozen=True)
