@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -63,6 +64,7 @@ def main() -> int:
             _draw(console, folder, server.dsn("crm"))
         finally:
             os.kill(server.pid, signal.SIGINT)
+            shutil.rmtree(server.socket_folder, ignore_errors=True)
     console.save_svg(str(PICTURE), title="migrate")
     return 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from cli.demo_server import DemoServer
 from tests.cli_runner import migrate
 
 
@@ -38,3 +40,4 @@ def test_the_demo_works_and_works_again(tmp_path: Path) -> None:
         for pid in pids:
             psutil.Process(pid).send_signal(signal.SIGINT)
             psutil.wait_procs([psutil.Process(pid)] if psutil.pid_exists(pid) else [], timeout=30)
+        shutil.rmtree(DemoServer(tmp_path / ".demo" / "postgres").socket_folder, ignore_errors=True)
