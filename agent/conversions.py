@@ -204,9 +204,9 @@ def _date(name: str, source: ColumnProfile, target: Column, table: Table, countr
         return Conversion(1.0, 0.3, sql=f"excel_date({quoted(name)})", notes=("numbers of days, as spreadsheets keep dates",))
     iso = all(re.match(r"^\d{4}-\d{2}-\d{2}", v) or v.startswith("0000") for v, _ in source.top[:100])
     if dated <= 0.5 and re.search(r"\d", source.samples[0] if source.samples else "") and _dotted(source) > 0.8:
-        return Conversion(0.6, 0.1, column=name, needs=("date_format",), notes=("dates in a form that is not told",))
+        return Conversion(0.92, 0.1, column=name, needs=("date_format",), notes=("dates in a form that is not told",))
     if dated > 0.8 and not iso:
-        return Conversion(0.5, 0.3, column=name, needs=("date_format",), notes=("dates in a form whose order is not told",))
+        return Conversion(0.97, 0.3, column=name, needs=("date_format",), notes=("dates in a form whose order is not told",))
     if dated > 0.8 and source.trait("datetime") > 0.5:
         return Conversion(0.85, 0.3, column=name, notes=("the time of day is dropped",))
     return Conversion(min(1.0, dated) if dated > 0.5 else dated * 0.2, 0.3, column=name)

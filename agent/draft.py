@@ -16,7 +16,7 @@ from agent.countries import check_country, country_matter
 from agent.entities import match_links, match_tables
 from agent.fields import field_matter
 from agent.formats import decide_format
-from agent.ladder import AUTONOMY, Budget, Ladder
+from agent.ladder import AUTONOMY, Budget, Ladder, Person
 from agent.loop import Loop
 from agent.match import FieldCandidate, FieldMatch, match_fields
 from agent.matter import SQL, Decision, Matter
@@ -80,11 +80,12 @@ def draft(
     watch: Watch = lambda phase, what, done, total: None,
     on_call: Callable[[int], None] = lambda calls: None,
     keep: Callable[[Plan], Plan] = lambda plan: plan,
+    person: Person | None = None,
 ) -> Draft:
     """Surveys, matches and drafts; what the log has decided already is taken from there.
 
     `zone` is the time zone of the source's clock, where whoever calls knows it. `keep` may put parts of an
-    earlier plan back before the new version is recorded. Raises CatalogueError for an empty source, UsageError
+    earlier plan back before the new version is recorded; `person` is asked at once what would wait else. Raises CatalogueError for an empty source, UsageError
     for a zone that isn't known.
     """
     if zone is not None and not check_zone(zone):
@@ -93,8 +94,9 @@ def draft(
     found = survey(source, target, workspace, lambda table, done, total: watch("survey", table, done, total))
     workspace.record(PhaseStarted("match"))
     ladder = Ladder(
-        workspace, model=model, encoder=encoder, experience=experience, autonomy=autonomy, budget=budget, on_call=on_call
-    )
+        workspace, model=model, encoder=encoder, experience=experience, autonomy=autonomy, budget=budget, on_call=on_call,
+        person=person,
+    )  # fmt: skip
     drafter = _Drafter(source, found, workspace, ladder, model, experience, zone, watch)
     return drafter.run(keep)
 
@@ -326,7 +328,7 @@ class _Drafter:
         if expression is None:
             self._leave_open(name, match, question)
         else:
-            self._map(name, match, candidate, {"sql": expression})
+            self._own_expression(name, match, expression.removeprefix(SQL).strip(), question)
 
     def _leave_open(self, name: str, match: FieldMatch, question: str) -> None:
         """Left out where the target can do without; else the entity waits."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from agent.lexicon import column_meaning
 from agent.match import FieldCandidate, FieldMatch
 from agent.matter import Matter, Option, Stakes
+from agent.models.protocol import Match
 from agent.structure import Relation
 from agent.view import sample_values
 from connectors.protocols import Kind, Table
@@ -19,11 +20,12 @@ def field_matter(entity: str, relation: Relation, table: Table, match: FieldMatc
     options = tuple(_option(c, relation) for c in match.candidates)
     wanted = f"{table.name}.{column.name}"
     kind = f"one of {', '.join(column.labels[:12])}" if column.labels else column.type
-    shown = "; ".join(
-        f"{c.label}: {sample_values(list(o.profile.samples))}"
-        for c in match.candidates[:3]
-        if (o := relation.origin(c.columns[0])) is not None and c.columns
-    )
+    values = {
+        c.label: o.profile.samples[:3]
+        for c in match.candidates
+        if c.columns and (o := relation.origin(c.columns[0])) is not None
+    }
+    shown = "; ".join(f"{label}: {sample_values(list(held))}" for label, held in list(values.items())[:3])
     return Matter(
         "required" if match.required and not options else "field",
         f"{entity}.{column.name}",
@@ -37,6 +39,7 @@ def field_matter(entity: str, relation: Relation, table: Table, match: FieldMatc
         stakes=stakes_of(table, match),
         free=match.required and not options,
         must=match.required,
+        match=Match(wanted, values=values),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from agent.draft import Draft, draft
@@ -15,7 +16,7 @@ from agent.job_request import TOLERATED, JobOutcome, JobRequest, Step, Watch, be
 from agent.ladder import AUTONOMY, Ladder
 from agent.loop import Loop, last_plan
 from agent.models.protocol import Encoder, Model
-from agent.questions import open_questions
+from agent.questions import Question, open_questions, question_of, read_answer
 from agent.remedy import Applied, find_remedies
 from connectors.dsn import Dsn, open_source, open_target
 from connectors.postgres import PostgresTarget
@@ -30,10 +31,19 @@ from workspace.errors import (
     CatalogueError,
     InterruptedJobError,
     PackhorseError,
+    UsageError,
     WaitingForPersonError,
     WorkspaceError,
 )
-from workspace.events import BatchCommitted, Interrupted, JobFinished, JobStarted, LessonLearnt, PhaseStarted
+from workspace.events import (
+    BatchCommitted,
+    Interrupted,
+    JobFinished,
+    JobStarted,
+    LessonLearnt,
+    PhaseStarted,
+    QuestionAsked,
+)
 from workspace.experience_store import ExperienceStore
 from workspace.lock import JobLock
 from workspace.log import Workspace
@@ -41,19 +51,25 @@ from workspace.paths import JobPaths, find_job, new_job_name
 
 __all__ = ["JobOutcome", "JobRequest", "Step", "Watch", "draft_job", "resume_job", "run_job"]
 
+Ask = Callable[[Question], "str | None"]
+"""Asks a person who is at hand: the answer as they typed it, or None to let the question wait."""
+
+
 def run_job(
     request: JobRequest,
     *,
     progress: Watch = lambda step: None,
     stop: Callable[[], bool] = lambda: False,
     confirm: Callable[[Preview], bool] = lambda preview: True,
+    ask: Ask | None = None,
 ) -> JobOutcome:
     """Runs a job from the start, or goes on with one of the same name.
 
-    `confirm` is asked once before the first row moves. Raises PackhorseError with the exit code to give:
+    `confirm` is asked once before the first row moves; `ask` at once for what would be a question that waits
+    (None, or None from it: it waits). Raises PackhorseError with the exit code to give:
     UsageError and its kin before anything moved, InterruptedJobError when `stop` said so (resumable)."""
     given = load_plan(request.plan_path) if request.plan_path is not None else None
-    with _opened(request, progress, stop, confirm) as run:
+    with _opened(request, progress, stop, confirm, ask) as run:
         return run.go(given)
 
 
@@ -68,7 +84,8 @@ def draft_job(
 
 @contextmanager
 def _opened(
-    request: JobRequest, progress: Watch, stop: Callable[[], bool], confirm: Callable[[Preview], bool]
+    request: JobRequest, progress: Watch, stop: Callable[[], bool], confirm: Callable[[Preview], bool],
+    ask: Ask | None = None,
 ) -> Iterator[_Run]:
     """Both systems connected, the job locked and begun."""
     source, target = Dsn.parse(request.source_dsn), Dsn.parse(request.target_dsn)
@@ -85,7 +102,7 @@ def _opened(
         stack.enter_context(JobLock(paths))
         workspace = stack.enter_context(Workspace.open(paths, write=True))
         begin_job(workspace, request, job, source, target)
-        run = _Run(request, paths, workspace, from_system, to_system, source.identity, progress, stop, confirm)
+        run = _Run(request, paths, workspace, from_system, to_system, source.identity, progress, stop, confirm, ask)
         stack.callback(run.close)
         yield run
 
@@ -99,6 +116,7 @@ def resume_job(
     progress: Watch = lambda step: None,
     stop: Callable[[], bool] = lambda: False,
     confirm: Callable[[Preview], bool] = lambda preview: True,
+    ask: Ask | None = None,
 ) -> JobOutcome:
     """Goes on with a job, the newest without a name. DSNs are needed only where theirs held a password.
 
@@ -122,7 +140,7 @@ def resume_job(
         zone=options.get("zone"),
         base=paths.base,
     )
-    return run_job(request, progress=progress, stop=stop, confirm=confirm)
+    return run_job(request, progress=progress, stop=stop, confirm=confirm, ask=ask)
 
 
 class _Run:
@@ -130,11 +148,11 @@ class _Run:
 
     def __init__(
         self, request: JobRequest, paths: JobPaths, workspace: Workspace, source: Source, target: PostgresTarget,
-        identity: str, progress: Watch, stop: Callable[[], bool], confirm: Callable[[Preview], bool],
+        identity: str, progress: Watch, stop: Callable[[], bool], confirm: Callable[[Preview], bool], ask: Ask | None,
     ) -> None:  # fmt: skip
         self._request, self._paths, self._workspace = request, paths, workspace
         self._source, self._target, self._identity = source, target, identity
-        self._progress, self._stop, self._confirm = progress, stop, confirm
+        self._progress, self._stop, self._confirm, self._ask = progress, stop, confirm, ask
         self._catalogue: Catalogue = target.catalogue()
         self._calls = 0
         self._model: Model | None = None
@@ -215,6 +233,7 @@ class _Run:
             self._source, self._catalogue, self._workspace, model=self._model, encoder=self._encoder,
             autonomy=self._request.autonomy, experience=self._experience, zone=self._request.zone,
             watch=self._watch, on_call=self._count, keep=lambda plan: self._frozen(plan, last),
+            person=self._person if self._ask is not None else None,
         )  # fmt: skip
         return drafted, self._kept(drafted.plan)
 
@@ -286,6 +305,16 @@ class _Run:
     def _count(self, calls: int) -> None:
         self._calls = calls
         self._progress(Step("match", "", 0, None, 0, calls))
+
+    def _person(self, event: QuestionAsked) -> object:
+        """The answer of whoever is at hand, asked again while it is none."""
+        question = question_of(event)
+        while self._ask is not None and (given := self._ask(question)) is not None:
+            try:
+                return read_answer(question, given)
+            except UsageError as error:
+                question = replace(question, text=f"{event.text} ({error.what})")
+        return None
 
     def _open_model(self) -> None:
         if self._request.model == "none" or self._model is not None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from agent.matter import NONE, Decision, Matter, Option
-from agent.models.protocol import Encoder, Model, Price
+from agent.models.protocol import NONE_OF_THESE, Encoder, Model, Price
 from agent.reliability import accuracy_of
 from agent.view import question_prompt
 from workspace.errors import ModelError
@@ -23,6 +23,11 @@ from workspace.signature import normalise
 
 AUTONOMY = 0.9
 """How sure a rung has to be, unless told otherwise: the share of its decisions that must be right."""
+
+
+Person = Callable[[QuestionAsked], object]
+"""Whoever is at hand to be asked: an answer as `agent.questions.read_answer` gives it, or None to leave the
+question open."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +51,11 @@ class Ladder:
         autonomy: float = AUTONOMY,
         budget: Budget | None = None,
         on_call: Callable[[int], None] = lambda calls: None,
+        person: Person | None = None,
     ) -> None:
         self._workspace, self._model, self._encoder, self._experience = workspace, model, encoder, experience
         self._autonomy, self._budget, self._on_call = autonomy, budget or Budget(), on_call
+        self._person = person
         self.spent = Price()
         self._made: dict[str, DecisionMade] = {}
         self._asked: dict[str, QuestionAsked] = {}
@@ -146,7 +153,7 @@ class Ladder:
             return _undecided(matter)
         started = time.monotonic()
         try:
-            choice = model.choose(question_prompt(matter), [*(o.label for o in options), "none of these"])
+            choice = model.choose(question_prompt(matter), [*(o.label for o in options), NONE_OF_THESE])
         except ModelError:
             raise
         except Exception as error:  # a native library's own; the ladder goes on without the model
@@ -157,7 +164,7 @@ class Ladder:
         self._on_call(self.spent.calls)
         after = _posterior(prior, list(choice.probabilities), accuracy)
         index = max(range(len(after)), key=lambda i: after[i])
-        said = "none of these" if choice.index == len(options) else options[choice.index].label
+        said = NONE_OF_THESE if choice.index == len(options) else options[choice.index].label
         why = f"the model says {said} ({choice.probabilities[choice.index]:.2f}), right {accuracy:.0%} of the time when measured"
         answer = None if index == len(options) else options[index].answer
         unsure = after[index] < self.threshold(matter) or (answer is None and matter.must)
@@ -204,6 +211,15 @@ class Ladder:
             )  # fmt: skip
             self._workspace.record(question)
             self._asked[matter.id] = question
+        if self._person is not None and matter.id not in self._answered:
+            answer = self._person(self._asked[matter.id])
+            if answer is not None:
+                answered = QuestionAnswered(id=matter.id, answer=answer, by="person")
+                self._workspace.record(answered)
+                self._answered[matter.id] = answered
+                known = None if matter.kind == "values" else self._known(matter)
+                if known is not None:
+                    return known
         return Decision(matter.id, None, "ask", 0.0, "a person has to say", open=True, price=price)
 
     # -- what is kept -----------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agent.models.protocol import Price
+from agent.models.protocol import Match, Price
 
 Stakes = Literal["low", "normal", "high"]
 Rung = Literal["rule", "experience", "choose", "propose", "ask"]
@@ -40,7 +40,8 @@ class Matter:
     `none_weight` is the estimated probability that no option is right (None: what the best option leaves).
     `signature` is what experience keeps as the remedy (`people.given_name`); empty where it can't help. `holds` names what
     waits for the answer. `must` says that some answer has to be found: that there is none is for a person to
-    say. `free` says that a person may answer with text of their own.
+    say. `free` says that a person may answer with text of their own. `match` is the question in parts, where it
+    is about a column; its values are record values like `data`.
     """
 
     kind: str
@@ -55,6 +56,7 @@ class Matter:
     stakes: Stakes = "normal"
     free: bool = False
     must: bool = False
+    match: Match | None = None
 
     @property
     def id(self) -> str:

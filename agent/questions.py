@@ -47,7 +47,9 @@ class Question:
     @property
     def free(self) -> bool:
         """True where an answer may be text of one's own (a time zone, a map of values, a constant)."""
-        return self.kind in ("zone", "values", "required", "key", "format", "country")
+        if self.kind == "format":
+            return not self.candidates
+        return self.kind in ("zone", "values", "required", "key", "country")
 
 
 def open_questions(workspace: Workspace) -> list[Question]:
@@ -56,24 +58,22 @@ def open_questions(workspace: Workspace) -> list[Question]:
     for entry in workspace.events(types=[QuestionAsked, QuestionAnswered, DecisionMade]):
         event = entry.event
         if isinstance(event, QuestionAsked):
-            asked[event.id] = Question(
-                event.id, event.kind, event.subject, event.text, tuple(event.candidates), event.evidence,
-                tuple(event.holds), entry.position,
-            )  # fmt: skip
+            asked[event.id] = question_of(event, entry.position)
         elif isinstance(event, (QuestionAnswered, DecisionMade)):
             asked.pop(event.id, None)
     return sorted(asked.values(), key=lambda q: (-len(q.holds), q.position))
 
 
-def answer_question(workspace: Workspace, question: str, answer: Any, by: str = "person") -> Question:
-    """Records an answer: a candidate's `answer`, its number from 1, `none`, an expression after `sql:` for a
-    field, or text where the question is free.
+def question_of(event: QuestionAsked, position: int = 0) -> Question:
+    """The question that an event of the log asks."""
+    return Question(
+        event.id, event.kind, event.subject, event.text, tuple(event.candidates), event.evidence, tuple(event.holds), position
+    )
 
-    Returns the question. Raises UsageError where there is no such open question or the answer is none of those;
-    ExpressionError for an expression that does not parse."""
-    found = next((q for q in open_questions(workspace) if q.id == question or q.subject == question), None)
-    if found is None:
-        raise UsageError(f"no open question {question!r}", advice="`migrate answer` lists those there are")
+
+def read_answer(found: Question, answer: Any) -> Any:
+    """What a person's answer comes to, as it is recorded: a candidate's `answer`, `none`, `sql:` and an expression,
+    a map of values, or text. Raises UsageError or ExpressionError for what is no answer to that question."""
     if isinstance(answer, str) and answer.isdigit() and 1 <= int(answer) <= len(found.candidates) and found.kind != "values":
         answer = found.candidates[int(answer) - 1]["answer"]
     allowed = {c["answer"] for c in found.candidates} | {NONE}
@@ -89,5 +89,20 @@ def answer_question(workspace: Workspace, question: str, answer: Any, by: str = 
     elif not found.free and answer not in allowed:
         shown = ", ".join(sorted(map(str, allowed)))
         raise UsageError(f"{answer!r} is no answer to {found.id}", advice=f"answer one of: {shown}")
+    return answer
+
+
+def answer_question(workspace: Workspace, question: str, answer: Any, by: str = "person") -> Question:
+    """Records an answer: a candidate's `answer`, its number from 1, `none`, an expression after `sql:` for a
+    field, or text where the question is free.
+
+    Returns the question. Raises UsageError where there is no such open question or the answer is none of those;
+    ExpressionError for an expression that does not parse."""
+    waiting = open_questions(workspace)
+    named = [q for q in waiting if q.id == question] or [q for q in waiting if q.subject == question]
+    found = named[0] if named else None
+    if found is None:
+        raise UsageError(f"no open question {question!r}", advice="`migrate answer` lists those there are")
+    answer = read_answer(found, answer)
     workspace.record(QuestionAnswered(id=found.id, answer=answer, by=by))
     return found

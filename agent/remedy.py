@@ -43,7 +43,7 @@ def remedy_matter(shown: EntityPreview, cluster: Cluster, trust: float) -> Matte
         Option("quarantine", "leave the rows in quarantine", 0.5, {}),
     )
     return Matter(
-        "remedy", f"{shown.entity}.{cluster.field}", text, options, none_weight=0.0, must=True,
+        "remedy", f"{shown.entity}.{cluster.field}", text, options, none_weight=0.0, must=True, stakes="high",
         evidence={"signature": cluster.signature, "rows": cluster.count, "of": shown.read},
     )  # fmt: skip
 

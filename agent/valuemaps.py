@@ -74,7 +74,10 @@ def decide_values(
     matter = _matter(subject, labels, unsure)
     _record(ladder, matter, values, rungs, covered, price)
     if unsure:
+        asked = ladder.answer_to(matter.id)
         ladder.ask(matter, price)
+        if asked is None and ladder.answer_to(matter.id) is not None:  # a person was at hand
+            return decide_values(ladder, experience, subject, column, profile, labels)
     return ValueMap(values, {v: n for v, (n, _) in unsure.items()}, direct, covered, price)
 
 

@@ -17,7 +17,7 @@ _SYSTEM = "You match columns of an old CRM with columns of a new one. Answer wit
 
 def question_prompt(matter: Matter) -> Prompt:
     """The small view for a choice: the question and two or three sample values."""
-    return Prompt(_SYSTEM, _cut(matter.text, QUESTION_CHARACTERS), _cut(matter.data, _DATA_CHARACTERS))
+    return Prompt(_SYSTEM, _cut(matter.text, QUESTION_CHARACTERS), _cut(matter.data, _DATA_CHARACTERS), matter.match)
 
 
 def sample_values(values: tuple[str, ...] | list[str], most: int = 3) -> str:
