@@ -1,39 +1,37 @@
 """Engine jobs for tests: a source made from a few statements, a context to run, what a target holds, a child to kill.
 
-Also a program of its own (`python -m tests.engine_jobs JOB.json`): loads a job in a process that a test may
-have killed through PACKHORSE_FAULT. Never keeps a connection open after `running` ends.
+A child is forked from a process that has imported the engine once, since importing takes longer than a load.
+Never keeps a connection open after `running` ends.
 """
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import json
+import importlib
+import multiprocessing
 import os
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import psycopg
 from psycopg import sql
 
+import engine.faults
 from connectors.dsn import Dsn, open_source
 from connectors.postgres import PostgresTarget
-from connectors.protocols import Source
+from connectors.protocols import LedgerRow, Source
 from engine.check import check_plan
 from engine.context import Context
 from engine.load import LoadOutcome, load
 from engine.plan import parse_plan
 from engine.prepare import try_queries
+from engine.verify import verify
 from workspace.log import Workspace
 from workspace.paths import JobPaths
-
-ROOT = Path(__file__).parent.parent
 
 
 @dataclass(frozen=True)
@@ -78,17 +76,36 @@ class EngineJob:
         with self.running() as ctx:
             return load(ctx)
 
-    def load_in_child(self, fault: str = "") -> subprocess.CompletedProcess[str]:
-        """Loads in a process of its own, which kills itself at `fault` (`before commit:2`)."""
-        return subprocess.run(
-            [sys.executable, "-m", "tests.engine_jobs", json.dumps(asdict(self))],
-            env={**os.environ, "PACKHORSE_FAULT": fault},
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+    def load_in_child(self, fault: str = "", *, careless: bool = False) -> int:
+        """Loads and verifies in a process of its own, which kills itself at `fault` (`before commit:2`); its exit
+        code, -9 for a kill. `careless` commits the ledger row by itself, before the batch that it tells of."""
+        child = _CHILDREN.Process(target=_child, args=(self, fault, careless))
+        child.start()
+        child.join(120)
+        assert child.exitcode is not None, "the child hangs"
+        return child.exitcode
+
+
+_CHILDREN = multiprocessing.get_context("forkserver")
+_CHILDREN.set_forkserver_preload(["tests.engine_jobs"])
+
+
+def _child(job: EngineJob, fault: str, careless: bool) -> None:
+    os.environ["PACKHORSE_FAULT"] = fault
+    importlib.reload(engine.faults)
+    if careless:
+        take = PostgresTarget.take
+
+        def take_and_commit(target: PostgresTarget, row: LedgerRow) -> bool:
+            taken = take(target, row)
+            target.commit()
+            target.begin()
+            return taken
+
+        PostgresTarget.take = take_and_commit  # type: ignore[method-assign, assignment]
+    with job.running() as ctx:
+        load(ctx)
+        verify(ctx)
 
 
 def sqlite_source(path: Path, script: str) -> str:
@@ -173,13 +190,3 @@ def records(connection: psycopg.Connection[Any]) -> dict[str, str]:
         for name, rows in whole_target(connection).items()
         if "." in name and not name.startswith("packhorse.")
     }
-
-
-def read_csv(path: Path) -> list[dict[str, str]]:
-    """A CSV file's rows, for tests that look at what they made."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-if __name__ == "__main__":
-    EngineJob(**json.loads(sys.argv[1])).load()

@@ -139,7 +139,9 @@ def _plain(value: Any) -> Any:
 
 def _in_quarantine(case: dict[str, Any], ctx: Context) -> None:
     wanted = {
-        (entity, str(key)): values for entity, rows in case.get("quarantine", {}).items() for key, values in rows.items()
+        (entity, str(key)): values
+        for entity, rows in case.get("quarantine", {}).items()
+        for key, values in rows.items()
     }
     found = {}
     for row in quarantined_rows(ctx.target, ctx.paths.job):
