@@ -25,6 +25,7 @@ from engine.check import CheckedPlan, check_plan
 from engine.context import Context, Progress
 from engine.load import LoadOutcome, load
 from engine.plan import Plan, dump_plan, load_plan
+from engine.prepare import try_queries
 from engine.preview import Preview, preview
 from engine.verify import Verification, verify
 from workspace.errors import (
@@ -205,6 +206,8 @@ class _Run:
             )
         checked = check_plan(plan, self._source, self._catalogue)
         begun = self._begun()
+        if drafted is None and not begun:
+            try_queries(self._paths, checked)
         shown: Preview | None = None
         if self._request.dry_run or (not begun and (drafted is not None or not self._request.yes)):
             shown, checked = self._preview(checked, drafted is not None)
