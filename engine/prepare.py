@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import duckdb
@@ -153,22 +153,37 @@ def try_queries(paths: JobPaths, checked: CheckedPlan) -> None:
         pq.write_table(_CROSSWALK.empty_table(), nothing)
         nowhere: Mapping[str, Path] = {e.name: nothing for e in checked.entities}
         for entity in checked.entities:
-            for second in (False, True):
-                if second and not entity.deferred:
-                    continue
-                query = compile_entity(entity, checked.plan, nowhere, second_pass=second)
-                for statement in query.setup:
-                    execute(preparer.duck, statement)
-                try:
-                    preparer.duck.execute(query.over_nothing(stage_columns(entity))).fetchall()
-                except duckdb.Error as error:
+            for second in (False, True) if entity.deferred else (False,):
+                error = _refusal(preparer.duck, entity, checked, nowhere, second)
+                if error is not None:
+                    alone = (replace(entity, fields=(field,)) for field in entity.fields)
+                    guilty = (e for e in alone if _refusal(preparer.duck, e, checked, nowhere, second) is not None)
+                    found = next(guilty, None)
                     raise ExpressionError(
-                        f"an expression can't be executed: {' '.join(str(error).split())[:160]}",
-                        where=f"entities.{entity.name}",
-                        advice="`migrate plan check` after each change narrows it down",
-                    ) from None
+                        f"the expression can't be executed: {error[:160]}",
+                        where=found.fields[0].where if found else f"entities.{entity.name}.where",
+                        advice="mend the expression; `migrate plan check FILE` tries it without moving anything",
+                    )
     finally:
         preparer.close()
+
+
+def _refusal(
+    duck: duckdb.DuckDBPyConnection,
+    entity: CheckedEntity,
+    checked: CheckedPlan,
+    nowhere: Mapping[str, Path],
+    second: bool,
+) -> str | None:
+    """DuckDB's words where it refuses the entity's query; None where it takes it."""
+    query = compile_entity(entity, checked.plan, nowhere, second_pass=second)
+    for statement in query.setup:
+        execute(duck, statement)
+    try:
+        duck.execute(query.over_nothing(stage_columns(entity))).fetchall()
+    except duckdb.Error as error:
+        return " ".join(str(error).split()).split(" Candidate functions")[0].split(" LINE ")[0]
+    return None
 
 
 def _write(path: Path, batches: Iterable[pa.RecordBatch]) -> None:
