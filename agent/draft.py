@@ -10,7 +10,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from agent.actions import AddEntity, HoldEntity, LeaveColumns, LeaveField, MapField, SetSource, SetValueMap, SetWhere
+from agent.actions import (
+    AddEntity,
+    HoldEntity,
+    LeaveColumns,
+    LeaveField,
+    MapField,
+    SetOtherwise,
+    SetSource,
+    SetValueMap,
+    SetWhere,
+)
 from agent.conversions import quoted
 from agent.countries import check_country, country_matter
 from agent.entities import match_links, match_tables
@@ -135,6 +145,7 @@ class _Drafter:
         self._zones()
         for name in self._to:
             self._finish(name)
+        self._remedies()
         whole = self._loop.plan
         held = self._hold()
         self._loop.plan = keep(self._loop.plan)
@@ -355,6 +366,13 @@ class _Drafter:
             self._map(pending.entity, pending.match, pending.candidate, {"sql": sql})
 
     # -- the end ----------------------------------------------------------------------------------
+
+    def _remedies(self) -> None:
+        """What was decided on failures that an earlier preview found stays decided."""
+        for subject, answer in self._ladder.settled("remedy").items():
+            entity, _, column = subject.partition(".")
+            if answer == "null" and entity in self._loop.plan.entities and column in self._loop.plan.entities[entity].fields:
+                self._loop.act(SetOtherwise(entity, column, "null"))
 
     def _finish(self, name: str) -> None:
         relation = self._structure.relations[name]

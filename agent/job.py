@@ -283,6 +283,7 @@ class _Run:
             autonomy=self._request.autonomy, on_call=self._count,
         )  # fmt: skip
         self._applied = find_remedies(shown, checked.plan, self._catalogue, ladder, loop, self._experience)
+        loop.flush()
         if not self._applied:
             return shown, checked
         plan = self._kept(loop.keep_version("rule", "remedies for what the preview found"))

@@ -183,6 +183,14 @@ class Ladder:
         answered = self._answered.get(question)
         return None if answered is None else answered.answer
 
+    def settled(self, kind: str) -> dict[str, str]:
+        """What was decided or answered on all matters of a kind, by subject; `none` left out."""
+        out = {e.subject: str(e.choice) for e in self._made.values() if e.kind == kind and e.choice is not None}
+        for id_, answered in self._answered.items():
+            if id_.startswith(f"{kind}:") and answered.answer not in (None, NONE):
+                out[id_.removeprefix(f"{kind}:")] = str(answered.answer)
+        return out
+
     def question(self, id_: str) -> QuestionAsked | None:
         """The question as it was asked, or None."""
         return self._asked.get(id_)

@@ -68,6 +68,7 @@ def decide_values(
                 values[value], rungs[value] = label, "choose"
             else:
                 unsure[value] = (count, hit)
+    _remember(ladder, experience, f"value_map:{subject}", column, labels, values, rungs)
     total = sum(counts.values())
     covered = sum(n for v, n in counts.items() if v in values) / total if total else 1.0
     direct = not unsure and all(v == label for v, label in values.items())
@@ -79,6 +80,20 @@ def decide_values(
         if asked is None and ladder.answer_to(matter.id) is not None:  # a person was at hand
             return decide_values(ladder, experience, subject, column, profile, labels)
     return ValueMap(values, {v: n for v, (n, _) in unsure.items()}, direct, covered, price)
+
+
+def _remember(
+    ladder: Ladder, experience: ExperienceStore | None, id_: str, column: str, labels: tuple[str, ...],
+    values: dict[str, str | None], rungs: dict[str, str],
+) -> None:  # fmt: skip
+    """What a person said about values is a lesson, recorded once an answer."""
+    said = {v: label for v, label in values.items() if rungs[v] == "ask" and label is not None}
+    made = ladder.made(id_)
+    known = json.loads(str(made.choice)) if made is not None and made.choice is not None else {}
+    if experience is None or not said or all(known.get(v) == label for v, label in said.items()):
+        return
+    remedy = json.dumps(dict(sorted(said.items())), ensure_ascii=False)
+    experience.record("value_map", value_map_signature(column, list(labels)), remedy, True)
 
 
 def _chosen(ladder: Ladder, subject: str, value: str, hit: Hit, labels: tuple[str, ...]) -> tuple[str | None, Price]:

@@ -18,10 +18,10 @@ from agent.questions import answer_question, open_questions
 from agent.trial import Bench
 from agent.view import VIEW_CHARACTERS, view
 from connectors.dsn import open_source
-from connectors.protocols import Catalogue, Column, ForeignKey, Kind, Table, UniqueKey
+from connectors.protocols import Catalogue, Column, Kind, Table, UniqueKey
 from engine.plan import Plan
 from workspace.errors import ExpressionError, UsageError
-from workspace.events import DecisionMade, FeedbackGiven, QuestionAsked
+from workspace.events import DecisionMade, FeedbackGiven, QuestionAnswered, QuestionAsked
 from workspace.log import Workspace
 from workspace.paths import JobPaths
 from workspace.state import State
@@ -75,7 +75,8 @@ REFUSED_LATER = [
 @pytest.mark.parametrize(("action", "why"), REFUSED)
 def test_an_action_out_of_place_is_refused_with_a_reason(loop: Loop, action: object, why: str) -> None:
     feedback = loop.act(action)  # type: ignore[arg-type]
-    assert feedback.outcome == "refused" and why in feedback.attend[0]
+    assert feedback.outcome == "refused"
+    assert why in feedback.attend[0]
     assert loop.plan.entities == {}
 
 
@@ -85,7 +86,8 @@ def test_an_edit_that_names_what_is_not_there_is_refused(loop: Loop, action: obj
     loop.act(MapField("people", "name", {"from": "nm"}, ("nm",)))
     before = loop.plan
     feedback = loop.act(action)  # type: ignore[arg-type]
-    assert feedback.outcome == "refused" and why in feedback.attend[0]
+    assert feedback.outcome == "refused"
+    assert why in feedback.attend[0]
     assert loop.plan == before
     assert loop.act(action).attend == ()  # type: ignore[arg-type]
 
@@ -93,6 +95,7 @@ def test_an_edit_that_names_what_is_not_there_is_refused(loop: Loop, action: obj
 def test_each_action_is_in_the_log_with_its_feedback(loop: Loop, workspace: Workspace) -> None:
     loop.act(PEOPLE)
     loop.act(MapField("people", "nothing", {"from": "nm"}))
+    loop.flush()
     found = [e.event for e in workspace.events(types=[FeedbackGiven]) if isinstance(e.event, FeedbackGiven)]
     assert [f.outcome for f in found] == ["done", "refused"]
     assert found[1].failed[0]["signature"] == "map_field: the target has no column nothing"
@@ -107,7 +110,9 @@ def test_a_plan_that_did_not_change_gets_no_new_version(loop: Loop, workspace: W
     loop.act(SetValueMap("m", {"a": "b"}))
     assert loop.keep_version("rule", "changed").version == 2
     kept = last_plan(workspace)
-    assert kept is not None and kept.version == 2 and kept.entities["people"].where == "nm <> ''"
+    assert kept is not None
+    assert kept.version == 2
+    assert kept.entities["people"].where == "nm <> ''"
 
 
 def test_holding_an_entity_takes_the_references_to_it_along(loop: Loop) -> None:
@@ -117,7 +122,8 @@ def test_holding_an_entity_takes_the_references_to_it_along(loop: Loop) -> None:
     loop.act(MapField("other", "name", {"from": "nm"}, ("nm",)))
     loop.act(MapField("other", "phone", {"from": "boss", "ref": "people"}, ("boss",)))
     loop.act(HoldEntity("people", ("field:people.name",)))
-    assert set(loop.plan.entities) == {"other"} and set(loop.plan.entities["other"].fields) == {"name"}
+    assert set(loop.plan.entities) == {"other"}
+    assert set(loop.plan.entities["other"].fields) == {"name"}
 
 
 def test_a_trial_counts_what_arrives_and_shows_only_shapes() -> None:
@@ -127,7 +133,8 @@ def test_a_trial_counts_what_arrives_and_shows_only_shapes() -> None:
         refused = bench.try_out("(select 1)", TARGET.tables["people"].columns[2], sample)
     assert (trial.filled, trial.arrived) == (3, 1)
     assert dict(trial.failures) == {"cast date: '99.99.9999'": 1, "cast date: 'Aa+ 9'": 1}
-    assert refused.refused and refused.share == 0
+    assert refused.refused
+    assert refused.share == 0
 
 
 def _profile(*values: str) -> object:
@@ -148,7 +155,9 @@ def test_a_proposal_counts_only_after_it_passed_and_failures_go_back_to_the_mode
     model = ScriptedModel(["strptime(dob, '%Y/%m/%d')", "strptime(dob, '%Y|%m|%d')"])
     with Bench() as bench:
         found, trial, price = propose(model, bench, TARGET.tables["people"].columns[2], ["dob"], profile, sample)  # type: ignore[arg-type]
-    assert found == "strptime(dob, '%Y|%m|%d')" and trial.share == 1 and price.calls == 2
+    assert found == "strptime(dob, '%Y|%m|%d')"
+    assert trial.share == 1
+    assert price.calls == 2
     assert "failed" in model.asked[1][0].question
     with Bench() as bench:
         found, _, _ = propose(ScriptedModel(["trim(dob)"] * 2), bench, TARGET.tables["people"].columns[2], ["dob"], profile, sample)  # type: ignore[arg-type]
@@ -218,6 +227,13 @@ def test_a_person_may_answer_with_an_expression(tmp_path: Path, workspace: Works
     assert _drafted(dsn, workspace).entities["contacts"].fields["birthday"].sql == "strptime(birthday, '%m/%d/%Y')"
 
 
+def test_a_remedy_that_was_chosen_stays_in_the_plan_that_is_drafted_again(tmp_path: Path, workspace: Workspace) -> None:
+    dsn = _source(tmp_path, ["1980-06-01"] * 40, PHONES)
+    assert _drafted(dsn, workspace).entities["contacts"].fields["phone"].otherwise == "quarantine"
+    workspace.record(QuestionAnswered(id="remedy:contacts.phone", answer="null"))
+    assert _drafted(dsn, workspace).entities["contacts"].fields["phone"].otherwise == "null"
+
+
 def test_a_person_at_hand_is_asked_at_once(tmp_path: Path, workspace: Workspace) -> None:
     asked: list[str] = []
 
@@ -227,7 +243,8 @@ def test_a_person_at_hand_is_asked_at_once(tmp_path: Path, workspace: Workspace)
 
     dsn = _source(tmp_path, ["1980-06-01"] * 40, ["030 901820", "089 1234567"] * 20)
     plan = _drafted(dsn, workspace, person=person)
-    assert asked == ["country:contacts.phone"] and plan.entities["contacts"].fields["phone"].sql == "phone(phone, 'DE')"
+    assert asked == ["country:contacts.phone"]
+    assert plan.entities["contacts"].fields["phone"].sql == "phone(phone, 'DE')"
     assert not open_questions(workspace)
 
 

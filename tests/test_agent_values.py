@@ -42,7 +42,8 @@ UNSURE = [
 @pytest.mark.parametrize(("value", "labels", "label"), SURE)
 def test_a_usual_wording_finds_its_label(value: str, labels: tuple[str, ...], label: str) -> None:
     hit = label_for(value, labels)
-    assert hit.sure and hit.label == label
+    assert hit.sure
+    assert hit.label == label
 
 
 @pytest.mark.parametrize(("value", "labels"), UNSURE)
@@ -63,7 +64,8 @@ def workspace(tmp_path: Path) -> Workspace:
 def test_unsure_values_are_one_question_and_its_answer_completes_the_map(workspace: Workspace) -> None:
     profile = _profile(*["Closed Won"] * 5, *["Perception"] * 4, *["Odd"] * 2)
     first = decide_values(Ladder(workspace), None, "deals.stage", "sales_stage", profile, STAGES)  # type: ignore[arg-type]
-    assert first.values == {"Closed Won": "won"} and set(first.unsure) == {"Perception", "Odd"}
+    assert first.values == {"Closed Won": "won"}
+    assert set(first.unsure) == {"Perception", "Odd"}
     (question,) = open_questions(workspace)
     assert [v["value"] for v in question.evidence["values"]] == ["Perception", "Odd"]
     answer_question(workspace, question.id, "Perception=qualified; Odd=quarantine")
@@ -86,7 +88,20 @@ def test_a_map_of_an_earlier_job_is_experience(workspace: Workspace, tmp_path: P
     with ExperienceStore.open(tmp_path / "experience.db") as store:
         store.record("value_map", value_map_signature("sales_stage", list(STAGES)), json.dumps({"Odd": "lost"}), True)
         made = decide_values(Ladder(workspace), store, "deals.stage", "sales_stage", _profile("Odd", "Odd", "Odd"), STAGES)  # type: ignore[arg-type]
-    assert made.values == {"Odd": "lost"} and not made.unsure
+    assert made.values == {"Odd": "lost"}
+    assert not made.unsure
+
+
+def test_what_a_person_said_about_values_is_a_lesson(workspace: Workspace, tmp_path: Path) -> None:
+    profile = _profile("Odd", "Odd", "Odd")
+    with ExperienceStore.open(tmp_path / "experience.db") as store:
+        decide_values(Ladder(workspace), store, "deals.stage", "sales_stage", profile, STAGES)  # type: ignore[arg-type]
+        answer_question(workspace, "values:deals.stage", "Odd=won")
+        for _ in range(2):
+            decide_values(Ladder(workspace), store, "deals.stage", "sales_stage", profile, STAGES)  # type: ignore[arg-type]
+        (lesson,) = store.lessons("value_map")
+    assert lesson.tried == 1
+    assert json.loads(lesson.remedy) == {"Odd": "won"}
 
 
 def test_a_shape_keeps_no_letter_or_digit() -> None:
