@@ -8,25 +8,29 @@ never let a subquery, a table, an aggregate or a file function through.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ParseError, TokenError
+from sqlglot.errors import ParseError, SqlglotError, TokenError
 
 from engine.functions import FUNCTIONS
 from engine.functions.protocol import DomainFunction
 from engine.functions.register import udf_name
 from workspace.errors import ExpressionError
 
+# What sqlglot can't read is refused here, in our own words.
+logging.getLogger("sqlglot").setLevel(logging.ERROR)
+
 NUMBER = "DECIMAL(28,9)"
 """What text becomes beside a number: exact for 19 digits before the point and 9 after it."""
 
 _CAST_TYPES = {
     "TEXT", "VARCHAR", "CHAR", "INT", "BIGINT", "SMALLINT", "INT128", "DECIMAL", "DOUBLE", "FLOAT", "BOOLEAN",
-    "DATE", "TIME", "TIMESTAMP", "TIMESTAMPTZ", "UUID",
+    "DATE", "TIME", "TIMESTAMP", "TIMESTAMPNTZ", "DATETIME", "TIMESTAMPTZ", "UUID",
 }  # fmt: skip
 
 # Text in, text out; arguments become VARCHAR, NULL in gives NULL out (concat, concat_ws and coalesce excepted).
@@ -38,6 +42,9 @@ _TEXT_FUNCTIONS: dict[type[exp.Expr], str] = {
     exp.EndsWith: "BOOLEAN", exp.Contains: "BOOLEAN", exp.Pad: "VARCHAR", exp.MD5: "VARCHAR",
     exp.Chr: "VARCHAR",
 }  # fmt: skip
+_WHOLE = ("SMALLINT", "INT", "INTEGER", "BIGINT", "HUGEINT", "INT128")
+_COUNTS = ("start", "length", "position", "part_index", "occurrence", "group")
+_MOST_CHARACTERS = 1_000_000
 _NUMBER_FUNCTIONS: dict[type[exp.Expr], str] = {
     exp.Round: "round", exp.Abs: "abs", exp.Ceil: "ceil", exp.Floor: "floor", exp.Sign: "sign",
 }  # fmt: skip
@@ -105,9 +112,22 @@ def parse_expression(text: str, where: str) -> exp.Expr:
         ) from None
     except TokenError:
         raise ExpressionError("the expression has an unclosed quote", where=where) from None
+    except RecursionError:
+        raise _too_deep(where) from None
+    except (SqlglotError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        # sqlglot's builders trip over calls of known functions with arguments they don't expect
+        raise ExpressionError(
+            "the expression does not parse", where=where, advice="docs/reference/functions.md shows each function"
+        ) from None
     if len(trees) != 1 or trees[0] is None:
         raise ExpressionError("wants exactly one expression", where=where, advice="no semicolons, no empty text")
     return trees[0]
+
+
+def _too_deep(where: str) -> ExpressionError:
+    return ExpressionError(
+        "the expression is nested too deeply", where=where, advice="use a value map, or a SELECT in `from:`"
+    )
 
 
 def columns_of(text: str, where: str = "expression") -> list[str]:
@@ -135,12 +155,21 @@ class Compiler:
     def compile(self, text: str, where: str) -> Piece:
         """The piece for an expression. ExpressionError names what is not allowed and its position."""
         self._text, self._where = text, where
-        piece, _level = self._node(parse_expression(text, where))
+        try:
+            piece, _level = self._node(parse_expression(text, where))
+        except RecursionError:
+            raise _too_deep(where) from None
         return piece
 
     # -- the walk ---------------------------------------------------------------------------------
 
-    def _node(self, node: exp.Expr) -> tuple[Piece, int]:
+    def _node(self, node: exp.Expr | None) -> tuple[Piece, int]:
+        if node is None:
+            raise ExpressionError(
+                "a function lacks an argument",
+                where=self._where,
+                advice="docs/reference/functions.md shows each function",
+            )
         handler = _HANDLERS.get(type(node))
         if handler is not None:
             return handler(self, node)
@@ -206,6 +235,8 @@ class Compiler:
     def _literal(self, node: exp.Literal) -> tuple[Piece, int]:
         if node.is_string:
             return Piece(literal(node.this), None, "VARCHAR"), 0
+        if abs(float(node.this)) == float("inf"):
+            raise self._refusal(node)
         return Piece(node.sql("duckdb"), None, "NUMBER"), 0
 
     def _null(self, node: exp.Null) -> tuple[Piece, int]:
@@ -220,7 +251,7 @@ class Compiler:
 
     def _negative(self, node: exp.Neg) -> tuple[Piece, int]:
         inner, level = self._number(node.this)
-        return Piece(f"(-{inner.sql})", inner.reason, "NUMBER"), level
+        return self._in_range(f"(-{inner.sql})", inner), level
 
     def _logic(self, node: exp.Connector) -> tuple[Piece, int]:
         (a, la), (b, lb) = self._truth(node.this), self._truth(node.expression)
@@ -236,6 +267,7 @@ class Compiler:
         piece, level = self._node(node)
         if piece.type in ("BOOLEAN", "NULL"):
             return piece, level
+        self._no_binary(node, piece)
         return self._tried(piece, "BOOLEAN", "cast boolean"), level
 
     def _is(self, node: exp.Is) -> tuple[Piece, int]:
@@ -258,6 +290,8 @@ class Compiler:
         (a, la), (b, lb) = self._node(left), self._node(right)
         if a.type == b.type or "NULL" in (a.type, b.type):
             return (a, la), (b, lb)
+        self._no_binary(left, a)
+        self._no_binary(right, b)
         for wanted in ("NUMBER", "BIGINT", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMPTZ", "UUID"):
             if wanted in (a.type, b.type):
                 target = NUMBER if wanted in ("NUMBER", "BIGINT") else wanted
@@ -270,12 +304,32 @@ class Compiler:
 
     def _arithmetic(self, node: exp.Expr) -> tuple[Piece, int]:
         (a, la), (b, lb) = self._number(node.this), self._number(node.args["expression"])
-        sql = f"TRY({a.sql} {_ARITHMETIC[type(node)]} {b.sql})"
-        own = f"CASE WHEN {a.sql} IS NOT NULL AND {b.sql} IS NOT NULL AND {sql} IS NULL THEN 'range number' END"
-        return Piece(sql, _first(a.reason, b.reason, own), "NUMBER"), max(la, lb)
+        sql = f"{a.sql} {_ARITHMETIC[type(node)]} {b.sql}"
+        if isinstance(node, (exp.Div, exp.IntDiv)):
+            # by zero there is no number, not an endless one
+            sql = f"{a.sql} / nullif({b.sql}, 0)"
+        if isinstance(node, exp.IntDiv):
+            sql = f"CAST(trunc({sql}) AS DECIMAL(38,0))"
+        return self._in_range(sql, a, b), max(la, lb)
+
+    def _in_range(self, sql: str, *pieces: Piece) -> Piece:
+        """A calculation over numbers: where it can't be done, NULL and a reason."""
+        given = " AND ".join(f"{p.sql} IS NOT NULL" for p in pieces)
+        own = f"CASE WHEN {given} AND TRY({sql}) IS NULL THEN 'range number' END"
+        return Piece(f"TRY({sql})", _first(*(p.reason for p in pieces), own), "NUMBER")
+
+    def _no_binary(self, node: exp.Expr, piece: Piece) -> None:
+        """Refuses binary and lists beside anything else: DuckDB would read text as one, and fail on some row."""
+        if piece.type == "BLOB" or piece.type.endswith("[]"):
+            raise ExpressionError(
+                f"{node.sql('duckdb')} is {'binary' if piece.type == 'BLOB' else 'a list'}, not text",
+                where=f"{self._where}{self._position(node)}",
+                advice="binary columns and lists go to the target as they are",
+            )
 
     def _number(self, node: exp.Expr) -> tuple[Piece, int]:
         piece, level = self._node(node)
+        self._no_binary(node, piece)
         if piece.type == "VARCHAR":
             piece = self._tried(piece, NUMBER, "cast number")
         return piece, level
@@ -284,7 +338,17 @@ class Compiler:
         """The piece cast to a type; text that isn't one is NULL with a reason, blank text is NULL without."""
         text = f"nullif(trim(CAST({piece.sql} AS VARCHAR)), '')"
         sql = f"TRY_CAST({text} AS {type_})"
-        own = f"CASE WHEN {text} IS NOT NULL AND {sql} IS NULL THEN {literal(reason)} END"
+        first = ""
+        if type_.startswith(("DATE", "TIMESTAMP")) and piece.type == "VARCHAR":
+            # There is no year 0; the zero date is the source's way to say "none".
+            sql = f"CASE WHEN NOT starts_with({text}, '0000') THEN {sql} END"
+            first = f"WHEN starts_with({text}, '0000-00-00') THEN 'soft zero date' "
+        elif type_ in _WHOLE and piece.type == "VARCHAR":
+            # A cast rounds a number, as SQL has it; text with a fraction isn't a whole number.
+            sql = f"CASE WHEN regexp_full_match({text}, '[+-]?[0-9]+([.]0*)?') THEN {sql} END"
+        elif type_ in ("DOUBLE", "REAL", "FLOAT"):
+            first = f"WHEN isinf({sql}) THEN 'range number' "
+        own = f"CASE {first}WHEN {text} IS NOT NULL AND {sql} IS NULL THEN {literal(reason)} END"
         return Piece(sql, _first(piece.reason, own), "NUMBER" if type_ == NUMBER else type_)
 
     def _cast(self, node: exp.Cast) -> tuple[Piece, int]:
@@ -299,6 +363,7 @@ class Compiler:
         type_ = node.to.sql("duckdb").upper()
         if kind in ("TEXT", "VARCHAR", "CHAR"):
             return Piece(f"CAST({piece.sql} AS VARCHAR)", piece.reason, "VARCHAR"), level
+        self._no_binary(node.this, piece)
         numeric = kind in ("INT", "BIGINT", "SMALLINT", "INT128", "DECIMAL", "DOUBLE", "FLOAT")
         tried = self._tried(piece, type_, f"cast {_word(type_)}")
         return Piece(tried.sql, tried.reason, "NUMBER" if numeric else type_), level
@@ -316,12 +381,9 @@ class Compiler:
             parts.append(b)
             level = max(level, la, lb)
         assert subject is not None
-        choices = ", ".join(
-            p.sql
-            if p.type == subject.type
-            else f"CAST({p.sql} AS {'VARCHAR' if subject.type == 'VARCHAR' else NUMBER})"
-            for p in parts
-        )
+        if subject.type != "VARCHAR":
+            parts = [self._tried(p, NUMBER, "cast number") if p.type == "VARCHAR" else p for p in parts]
+        choices = ", ".join(p.sql for p in parts)
         return Piece(
             f"({subject.sql} IN ({choices}))", _first(subject.reason, *(p.reason for p in parts)), "BOOLEAN"
         ), level
@@ -342,12 +404,7 @@ class Compiler:
         piece, level = self._node(node)
         if piece.type in ("VARCHAR", "NULL"):
             return piece, level
-        if piece.type == "BLOB" or piece.type.endswith("[]"):
-            raise ExpressionError(
-                f"{node.sql('duckdb')} is {'binary' if piece.type == 'BLOB' else 'a list'}, not text",
-                where=f"{self._where}{self._position(node)}",
-                advice="binary columns and lists go to the target as they are",
-            )
+        self._no_binary(node, piece)
         return Piece(f"CAST({piece.sql} AS VARCHAR)", piece.reason, "VARCHAR"), level
 
     def _case(self, node: exp.Case) -> tuple[Piece, int]:
@@ -428,34 +485,51 @@ class Compiler:
         """Rebuilds the call with each argument compiled: sqlglot writes the name, we write the arguments."""
         copy = node.copy()
         level = 0
-        reasons: list[str | None] = []
+        pieces: list[Piece] = []
+        counted = False
         for key, value in list(copy.args.items()):
             parts = value if isinstance(value, list) else [value]
             replaced: list[object] = []
             for part in parts:
-                if not isinstance(part, exp.Expr) or (isinstance(part, exp.Literal) and not part.is_string):
+                if not isinstance(part, exp.Expr):
                     replaced.append(part)
-                    continue
-                is_number_argument = key in (
-                    "start",
-                    "length",
-                    "position",
-                    "part_index",
-                    "occurrence",
-                    "group",
-                )
-                if isinstance(node, (exp.Left, exp.Right, exp.Chr)) and key in ("expression", "expressions"):
-                    is_number_argument = True
-                piece, at = self._number(part) if is_number_argument else self._as_text(part)
-                if is_number_argument:
-                    piece = Piece(f"CAST({piece.sql} AS BIGINT)", piece.reason, "BIGINT")
-                level = max(level, at)
-                reasons.append(piece.reason)
-                replaced.append(exp.Var(this=piece.sql))
+                elif key == "modifiers" or (isinstance(node, (exp.Pad, exp.Chr)) and key.startswith("expression")):
+                    replaced.append(self._constant(part, text=key == "modifiers"))
+                elif isinstance(part, exp.Literal) and not part.is_string:
+                    replaced.append(self._constant(part, text=False))
+                else:
+                    is_count = key in _COUNTS or (isinstance(node, (exp.Left, exp.Right)) and key == "expression")
+                    piece, at = self._count(part) if is_count else self._as_text(part)
+                    counted = counted or is_count
+                    level = max(level, at)
+                    pieces.append(piece)
+                    replaced.append(exp.Var(this=piece.sql))
             copy.set(key, replaced if isinstance(value, list) else replaced[0])
         if isinstance(node, (exp.RegexpReplace, exp.RegexpExtract, exp.RegexpLike)):
             self._check_pattern(node)
-        return Piece(copy.sql("duckdb"), _first(*reasons), _TEXT_FUNCTIONS[type(node)]), level
+        sql, type_ = copy.sql("duckdb", comments=False), _TEXT_FUNCTIONS[type(node)]
+        if counted:
+            ranged = self._in_range(sql, *pieces)
+            return Piece(ranged.sql, ranged.reason, type_), level
+        return Piece(sql, _first(*(piece.reason for piece in pieces)), type_), level
+
+    def _constant(self, node: exp.Expr, *, text: bool) -> exp.Expr:
+        """A literal that is the same for each row; a number of characters is at most _MOST_CHARACTERS."""
+        if isinstance(node, exp.Literal) and node.is_string == text and (text or float(node.this) <= _MOST_CHARACTERS):
+            return node
+        raise ExpressionError(
+            f"{node.sql('duckdb', comments=False)} has to be a {'text' if text else 'number'} written out"
+            + ("" if text else f", at most {_MOST_CHARACTERS:,}"),
+            where=f"{self._where}{self._position(node)}",
+            advice="so that it is checked once, before any row moves",
+        )
+
+    def _count(self, node: exp.Expr) -> tuple[Piece, int]:
+        """A number of characters or parts that hangs on the row."""
+        piece, level = self._number(node)
+        sql = f"TRY_CAST({piece.sql} AS BIGINT)"
+        own = f"CASE WHEN {piece.sql} IS NOT NULL AND {sql} IS NULL THEN 'range number' END"
+        return Piece(sql, _first(piece.reason, own), "BIGINT"), level
 
     def _check_pattern(self, node: exp.Expr) -> None:
         pattern = node.args["expression"]
@@ -471,9 +545,8 @@ class Compiler:
         digits = node.args.get("decimals")
         if digits is not None and not (isinstance(digits, exp.Literal) and not digits.is_string):
             raise self._refusal(digits)
-        return Piece(
-            f"{name}({inner.sql}{f', {digits.sql()}' if digits is not None else ''})", inner.reason, "NUMBER"
-        ), level
+        shown = f", {digits.sql()}" if digits is not None else ""
+        return self._in_range(f"{name}({inner.sql}{shown})", inner), level
 
     def _strptime(self, node: exp.StrToTime) -> tuple[Piece, int]:
         piece, level = self._as_text(node.this)
