@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from cli.options import AsJson, Job, here
+from cli.person import LATER, at_hand, read_answer
 from cli.views import questions as view
 from cli.views.output import on_stderr, on_stdout, print_json
 from workspace.errors import UsageError
 from workspace.lock import JobLock
 from workspace.log import Workspace
 from workspace.paths import JobPaths, find_job
-
-if TYPE_CHECKING:
-    from agent.questions import Question
 
 Given = Annotated[
     list[str] | None,
@@ -39,7 +36,7 @@ def answer(job: Job = None, given: Given = None, as_json: AsJson = False) -> int
     from agent.questions import open_questions
 
     paths = find_job(here(), job)
-    asks = given is None and not as_json and sys.stdin.isatty() and sys.stdout.isatty()
+    asks = given is None and not as_json and at_hand()
     answered = 0
     if given or asks:
         with JobLock(paths), Workspace.open(paths, write=True) as workspace:
@@ -71,28 +68,19 @@ def _ask_each(workspace: Workspace) -> int:
     """Asks one question after the other; returns how many were answered."""
     from agent.questions import answer_question, open_questions
 
-    questions = open_questions(workspace)
-    for number, question in enumerate(questions, 1):
-        view.show_question(on_stdout(), question, number, len(questions))
-        while (text := _read(question)) is not None:
+    questions, answered = open_questions(workspace), 0
+    for place, question in enumerate(questions, 1):
+        view.show_question(on_stderr(), question, f"{place} of {len(questions)}")
+        while (text := read_answer(question)) not in (None, LATER):
             try:
                 answer_question(workspace, question.id, text)
+                answered += 1
                 break
             except UsageError as error:
                 on_stderr().print(error.what, style="yellow")
-        if text is None:
-            return number - 1
-    return len(questions)
-
-
-def _read(question: Question) -> str | None:
-    """What a person types; None when they end it."""
-    offered = "your own words" if question.free else "a number, or none"
-    try:
-        text = input(f"answer ({offered}; empty to stop): ").strip()
-    except EOFError:
-        return None
-    return text or None
+        if text == LATER:
+            break
+    return answered
 
 
 def _tell(paths: JobPaths, answered: int, left: int) -> None:

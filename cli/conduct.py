@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cli.options import here
+from cli.person import Person, at_hand
 from cli.signals import StopFlag, stop_on_signals
 from cli.views import preview as view
 from cli.views import status
@@ -20,6 +21,7 @@ from workspace.state import state_at
 
 if TYPE_CHECKING:
     from agent.job import JobOutcome
+    from agent.questions import Question
     from engine.preview import Preview
 
 
@@ -32,6 +34,7 @@ class Act(Protocol):
         progress: Callable[[Step], None],
         stop: Callable[[], bool],
         confirm: Callable[[Preview], bool],
+        ask: Callable[[Question], str | None] | None,
     ) -> JobOutcome:
         """What became of the job. Raises PackhorseError."""
 
@@ -39,7 +42,8 @@ class Act(Protocol):
 def conduct(title: str, act: Act, *, yes: bool, as_json: bool) -> int:
     """Runs the job and returns its exit code; tells the end on stdout, all else on stderr."""
     with stop_on_signals() as stop, LiveView(on_stderr(), title) as live:
-        outcome = act(progress=live, stop=stop, confirm=_asker(live, stop, yes))
+        person = Person(live, stop) if at_hand() and not yes else None
+        outcome = act(progress=live, stop=stop, confirm=_asker(live, stop, person), ask=person)
     if outcome.outcome == "dry run" and outcome.preview is not None:
         tell_preview(outcome, side_by_side=True, as_json=as_json)
         return outcome.exit_code
@@ -72,11 +76,11 @@ def _document(outcome: JobOutcome) -> dict[str, Any]:
     return {"job": outcome.job, **outcome.preview.to_dict(), "held": held, "questions": outcome.questions}
 
 
-def _asker(live: LiveView, stop: StopFlag, yes: bool) -> Callable[[Preview], bool]:
+def _asker(live: LiveView, stop: StopFlag, person: Person | None) -> Callable[[Preview], bool]:
     """Asks once before the first row moves; without a terminal, and with --yes, goes on by itself."""
 
     def confirm(preview: Preview) -> bool:
-        if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        if person is None:
             return True
         live.pause()
         view.show_counts(on_stderr(), preview)

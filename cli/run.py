@@ -45,9 +45,9 @@ def run(
 ) -> int:
     """Carry the records over: survey, plan, preview, load, verify.
 
-    On a terminal it shows the plan's preview and asks once before the first row moves; with --yes, and off a
-    terminal, it goes on by itself, and what is unsure waits in `migrate answer`. Ctrl-C finishes the batch
-    at hand.
+    On a terminal it asks what only a person can say, shows the preview, and asks once before the first row
+    moves; with --yes, and off a terminal, it goes on by itself, and what is unsure waits in `migrate answer`.
+    Ctrl-C finishes the batch at hand.
 
     JSON: what `migrate status --json` gives, with `exit_code`; with --dry-run, what `migrate preview --json`
     gives.

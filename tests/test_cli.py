@@ -135,6 +135,7 @@ def test_answering_on_a_terminal(folder: Path) -> None:
     child.sendline("none")
     child.expect("1 answered, 0 open; migrate resume first")
     child.expect(pexpect.EOF)
+    child.close()
     assert migrate("answer", "--json", cwd=folder).json["questions"] == []
 
 

@@ -338,6 +338,25 @@ def test_on_a_terminal_it_asks_once_before_the_first_row(job: Job) -> None:
         assert job.count("people") == people
 
 
+def test_on_a_terminal_it_asks_what_only_a_person_can_say(job: Job) -> None:
+    job.target.run("ALTER TABLE people ADD COLUMN joined_at timestamptz")
+    with sqlite3.connect(job.folder / "legacy.db") as connection:
+        connection.execute("ALTER TABLE contacts ADD COLUMN joined_at TEXT")
+        connection.execute("UPDATE contacts SET joined_at = '2019-05-01 10:00:00'")
+    connection.close()
+    env = environment(job.folder, {"TERM": "xterm", "COLUMNS": "120"})
+    command = ["run", job.source, job.dsn, "--job", "asked", "--model", "none", "--dry-run"]
+    child = pexpect.spawn(MIGRATE, command, cwd=str(job.folder), env=env, timeout=60, encoding="utf-8")
+    typed = ["Mars/Base", "Europe/Berlin"]
+    while child.expect(["answer \\([^:]*: $", pexpect.EOF], timeout=120) == 0:
+        asked_now = child.before.rpartition("question ")[2]
+        child.sendline(typed.pop(0) if "In which zone" in asked_now and typed else "")
+    child.close()
+    assert not typed
+    zone = migrate_here("inspect", "asked", "--belief", "--json").json["belief"]["decisions"]["zone"]
+    assert [(made["choice"], made["rung"]) for made in zone.values()] == [("Europe/Berlin", "ask")]
+
+
 RUNS: list[tuple[str, list[str], str]] = [
     ("unknown scheme", ["run", "oracle://h/d", "TARGET"], "PH-102"),
     ("a target that cannot be one", ["run", "SOURCE", "sqlite:///x.db"], "PH-102"),

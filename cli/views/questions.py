@@ -33,14 +33,14 @@ def show_list(console: Console, job: str, questions: Sequence[Question]) -> None
         console.print(f"{job}: no question waits")
         return
     for place, question in enumerate(questions, 1):
-        show_question(console, question, place, len(questions))
+        show_question(console, question, f"{place} of {len(questions)}")
     first = questions[0].id
     console.print(f"answer on a terminal: migrate answer {job}; or: migrate answer {job} --set '{visible(first)}=1'")
 
 
-def show_question(console: Console, question: Question, place: int, of: int) -> None:
+def show_question(console: Console, question: Question, place: str) -> None:
     """One question."""
-    console.print(f"\n{place} of {of}  {visible(question.id)}", style="bold")
+    console.print(f"\nquestion {place}  {visible(question.id)}", style="bold")
     console.print(one_line(question.text))
     if question.holds:
         console.print(f"waiting for it: {', '.join(map(visible, question.holds))}", style="yellow")
