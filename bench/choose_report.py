@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from agent.models.calibration import wilson
 from bench.choose_set import Question, load_questions
 
 EDGES = (0.0, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 1.0)
@@ -181,7 +182,7 @@ def _calibration(form: str, answers: Sequence[Answer]) -> None:
             right = sum(a.right for a in over)
             silent = sum(a.silent for a in over)
             print(
-                f"    from {limit:.2f}: answers {len(over)} of {len(answers)}, right {right / len(over):.3f}"
+                f"    from {limit:.2f}: answers {len(over)} of {len(answers)}, right {right}: {right / len(over):.3f}"
                 f" (at least {wilson(right, len(over)):.3f} with 95 %), wrong candidates {silent}"
             )
     limits = sorted({a.sure for a in answers})
@@ -196,12 +197,3 @@ def _calibration(form: str, answers: Sequence[Answer]) -> None:
 def _share(answers: Sequence[Answer], limit: float) -> float:
     over = [a.right for a in answers if a.sure >= limit]
     return sum(over) / len(over)
-
-
-def wilson(right: int, count: int) -> float:
-    """The lower end of Wilson's interval for a share, 95 % on one side."""
-    z = 1.645
-    share = right / count
-    middle = share + z * z / (2 * count)
-    spread = z * float(np.sqrt(share * (1 - share) / count + z * z / (4 * count * count)))
-    return (middle - spread) / (1 + z * z / count)

@@ -60,7 +60,7 @@ def _held(values: Mapping[str, Sequence[str]], column: str) -> str:
 
 
 def _shown(values: Sequence[str]) -> str:
-    kept = [" ".join(neutralise(value[:200]).split())[:_VALUE] for value in values[:_VALUES]]
+    kept = [" ".join(neutralise(value[:200]).replace('"', "'").split())[:_VALUE] for value in values[:_VALUES]]
     return "; ".join(value for value in kept if value)
 
 
