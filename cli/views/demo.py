@@ -33,7 +33,7 @@ class Server(Protocol):
 
 def headline(console: Console, step: int, text: str) -> None:
     """A step begins."""
-    console.print(f"\n{step} of 4  {text}", style="bold cyan")
+    console.print(f"\n{step} of 5  {text}", style="bold cyan")
 
 
 def prepared(console: Console, rows: int, source: Path, pid: int) -> None:
