@@ -218,6 +218,7 @@ def read_result_columns(connection: psycopg.Connection[Any], result: psycopg.pq.
                 element=base.element,
                 domain=base.domain,
                 exact=base.name != "citext",
+                padded=base.name == "bpchar",
             )
         )
     return tuple(columns)
@@ -262,6 +263,7 @@ def _column(row: Any, types: dict[int, Any]) -> Column:
         domain=base.domain,
         collation=row.collation or "",
         exact=row.deterministic and base.name != "citext",
+        padded=base.name == "bpchar",
     )
 
 

@@ -44,6 +44,7 @@ class Column:
     "by default"; `sequence` is the quoted name of the sequence that fills the column or "". A domain's
     column has its base type's kind and names the domain. `collation` is "" for the database's own;
     `exact` is False where the server holds different text to be equal (another case, accents).
+    `padded` text has no blanks at its end (`char(n)`, a domain over it too).
     """
 
     name: str
@@ -66,6 +67,7 @@ class Column:
     unsigned: bool = False
     collation: str = ""
     exact: bool = True
+    padded: bool = False
 
 
 @dataclass(frozen=True)

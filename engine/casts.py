@@ -7,7 +7,6 @@ the value, if any. Nothing here may round, cut or guess.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -57,7 +56,7 @@ def cast_to(column: Column, piece: Piece, where: str) -> Cast:
 def _text(column: Column, piece: Piece) -> Cast:
     raw = f"CAST({piece.sql} AS VARCHAR)"
     value = f"replace({raw}, chr(0), '')"
-    if column.type.startswith(("character(", "char(", "bpchar")):
+    if column.padded:
         value = f"rtrim({value}, ' ')"
     reason = (
         f"CASE WHEN length({value}) > {column.length} THEN {literal(f'length {column.length}')} END"
@@ -203,7 +202,7 @@ def _date(column: Column, piece: Piece) -> Cast:
 
 def _moment(type_: str, name: str) -> Callable[[Column, Piece], Cast]:
     def rule(column: Column, piece: Piece) -> Cast:
-        kept = re.search(r"\(([0-5])\)", column.type)
+        kept = column.precision
         if piece.type == type_:
             value, zero, reason, change = f"CAST({piece.sql} AS VARCHAR)", "false", "", None
         else:
@@ -214,9 +213,11 @@ def _moment(type_: str, name: str) -> Callable[[Column, Piece], Cast]:
             reason = (
                 f"WHEN {zero} THEN 'soft zero date' WHEN {text} IS NOT NULL AND ({value}) IS NULL THEN 'cast {name}' "
             )
-        if kept:
+        if kept is not None:
             # The target would round what it has no room for.
-            reason += rf"WHEN regexp_matches({value}, '\.[0-9]{{{kept[1]}}}[0-9]*[1-9]') THEN 'range {name}({kept[1]}) digits' "
+            reason += (
+                rf"WHEN regexp_matches({value}, '\.[0-9]{{{kept}}}[0-9]*[1-9]') THEN 'range {name}({kept}) digits' "
+            )
         return Cast(f"CASE WHEN NOT {zero} THEN {value} END", f"CASE {reason}END" if reason else None, change)
 
     return rule
@@ -229,6 +230,19 @@ def _tried(type_: str, name: str) -> Callable[[Column, Piece], Cast]:
         return Cast(value, f"CASE WHEN {text} IS NOT NULL AND {value} IS NULL THEN 'cast {name}' END", change)
 
     return rule
+
+
+def _time(column: Column, piece: Piece) -> Cast:
+    text, change = _blank(piece)
+    shaped = rf"regexp_full_match({text}, '[0-9]{{1,2}}:[0-9]{{2}}(:[0-9]{{2}}(\.[0-9]{{1,6}}0*)?)?')"
+    value = f"CASE WHEN {shaped} THEN CAST(TRY_CAST({text} AS TIME) AS VARCHAR) END"
+    kept = 6 if column.precision is None else column.precision
+    return Cast(
+        value,
+        f"CASE WHEN {text} IS NOT NULL AND {value} IS NULL THEN 'cast time' "
+        rf"WHEN regexp_matches({value}, '\.[0-9]{{{kept}}}[0-9]*[1-9]') THEN 'range time({kept}) digits' END",
+        change,
+    )
 
 
 def _uuid(column: Column, piece: Piece) -> Cast:
@@ -289,7 +303,7 @@ _RULES: dict[Kind, Callable[[Column, Piece], Cast]] = {
     Kind.DATE: _date,
     Kind.DATETIME: _moment("TIMESTAMP", "timestamp"),
     Kind.INSTANT: _moment("TIMESTAMPTZ", "timestamptz"),
-    Kind.TIME: _tried("TIME", "time"),
+    Kind.TIME: _time,
     Kind.UUID: _uuid,
     Kind.ENUM: _enum,
     Kind.ARRAY: _array,
