@@ -39,6 +39,7 @@ def field_matter(entity: str, relation: Relation, table: Table, match: FieldMatc
         stakes=stakes_of(table, match),
         free=match.required and not options,
         must=match.required,
+        exists=match.candidates[0].strength if match.candidates else None,
         match=Match(wanted, values=values),
     )
 

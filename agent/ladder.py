@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from agent.matter import NONE, Decision, Matter, Option
 from agent.models.protocol import NONE_OF_THESE, Encoder, Model, Price
-from agent.reliability import accuracy_of
+from agent.reliability import after, could_settle
 from agent.view import question_prompt
 from workspace.errors import ModelError
 from workspace.events import DecisionMade, LessonLearnt, QuestionAnswered, QuestionAsked
@@ -148,8 +148,8 @@ class Ladder:
             return _undecided(matter)
         options = sorted(matter.options, key=lambda o: -o.weight)[:7]
         prior = [*(o.weight for o in options), _none(matter)]
-        accuracy = accuracy_of(model.name, matter.kind, len(prior))
-        if max(_posterior(prior, [float(i == j) for j in range(len(prior))], accuracy)[i] for i in range(len(prior))) < self.threshold(matter):
+        exists = matter.exists if matter.exists is not None else 1 - prior[-1]
+        if not could_settle(model.name, matter.match, prior, exists, self.threshold(matter)):
             return _undecided(matter)
         started = time.monotonic()
         try:
@@ -162,13 +162,13 @@ class Ladder:
         price = replace(choice.price, seconds=choice.price.seconds or time.monotonic() - started)
         self.spent += price
         self._on_call(self.spent.calls)
-        after = _posterior(prior, list(choice.probabilities), accuracy)
-        index = max(range(len(after)), key=lambda i: after[i])
+        then = after(model.name, matter.match, prior, exists, choice.probabilities)
+        index = max(range(len(then)), key=lambda i: then[i])
         said = NONE_OF_THESE if choice.index == len(options) else options[choice.index].label
-        why = f"the model says {said} ({choice.probabilities[choice.index]:.2f}), right {accuracy:.0%} of the time when measured"
+        why = f"the model says {said} ({choice.probabilities[choice.index]:.2f}); with the evidence {then[index]:.2f}"
         answer = None if index == len(options) else options[index].answer
-        unsure = after[index] < self.threshold(matter) or (answer is None and matter.must)
-        return Decision(matter.id, answer, "choose", round(after[index], 3), why, open=unsure, price=price)
+        unsure = then[index] < self.threshold(matter) or (answer is None and matter.must)
+        return Decision(matter.id, answer, "choose", round(then[index], 3), why, open=unsure, price=price)
 
     def given(self, matter: Matter, answer: str, why: str) -> Decision:
         """Records an answer that came with the command; the same answer is recorded once."""
@@ -264,17 +264,6 @@ def _undecided(matter: Matter) -> Decision:
 def _none(matter: Matter) -> float:
     best = max((o.weight for o in matter.options), default=0.0)
     return max(0.02, 1 - best if matter.none_weight is None else matter.none_weight)
-
-
-def _posterior(prior: list[float], said: list[float], accuracy: float) -> list[float]:
-    """What is likely after the model spoke: its probabilities blurred to the accuracy it was measured at."""
-    count = len(prior)
-    wrong = (1 - accuracy) / max(1, count - 1)
-    blurred = [p * accuracy + (1 - p) * wrong for p in said]
-    joint = [max(p, 1e-6) * b for p, b in zip(prior, blurred, strict=True)]
-    total = sum(joint)
-    # Options whose weights sum to less than 1 leave room for what nobody thought of.
-    return [j / total for j in joint]
 
 
 def _reason(option: Option) -> str:

@@ -157,8 +157,10 @@ _KEPT = frozenset({"created_at", "modified_at", "created_by", "modified_by", "de
 
 
 def _hidden_reference(relation: Relation, claimed: set[str]) -> float:
-    """The chance that a column of serial numbers which nobody could place is a reference after all."""
+    """The chance that a column of serial numbers or binary ids which nobody could place is a reference after all."""
     known = {r.column for r in relation.references} | claimed
+    if any(o.profile.column.kind is Kind.BINARY and o.name not in known and not o.through for o in relation.columns):
+        return 0.3
     loose = [
         o
         for o in relation.columns

@@ -37,7 +37,8 @@ class Option:
 class Matter:
     """A question of one `kind` about one `subject` (`people.mobile`).
 
-    `none_weight` is the estimated probability that no option is right (None: what the best option leaves).
+    `none_weight` is the estimated probability that no option is right (None: what the best option leaves);
+    `exists` that one of those listed is, whichever (None: the complement).
     `signature` is what experience keeps as the remedy (`people.given_name`); empty where it can't help. `holds` names what
     waits for the answer. `must` says that some answer has to be found: that there is none is for a person to
     say. `free` says that a person may answer with text of their own. `match` is the question in parts, where it
@@ -56,6 +57,7 @@ class Matter:
     stakes: Stakes = "normal"
     free: bool = False
     must: bool = False
+    exists: float | None = None
     match: Match | None = None
 
     @property

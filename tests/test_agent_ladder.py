@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agent.ladder import Budget, Ladder
 from agent.matter import Matter, Option
+from agent.models.protocol import Match
 from agent.models.scripted import ScriptedModel
 from agent.questions import answer_question, open_questions
 from agent.view import QUESTION_CHARACTERS, question_prompt
@@ -86,6 +88,36 @@ def test_a_model_is_not_called_where_its_word_could_not_settle_it(workspace: Wor
     model = ScriptedModel(["c0"], name="SmolLM2-135M-Instruct.Q4_1.gguf")
     assert Ladder(workspace, model=model).decide(_matter(0.3, 0.3, 0.3)).open
     assert model.asked == []
+
+
+SMALL = "SmolLM2-135M-Instruct.Q4_1.gguf 27ccf7db5767"
+
+
+def _rivals(exists: float) -> Matter:
+    found = _matter(0.55, 0.4)
+    return replace(found, match=Match("people.mobile", values={"c0": ["1"], "c1": ["2"]}), exists=exists)
+
+
+def test_the_small_model_tells_which_candidate_where_one_is_sure_to_be_right(workspace: Workspace) -> None:
+    decision = Ladder(workspace, model=ScriptedModel(["c0"], name=SMALL)).decide(_rivals(0.99))
+    assert (decision.answer, decision.rung) == ("column:c0", "choose")
+
+
+def test_the_small_model_can_not_say_that_there_is_a_right_one(workspace: Workspace) -> None:
+    model = ScriptedModel(["c0"], name=SMALL)
+    assert Ladder(workspace, model=model).decide(_rivals(0.7)).open
+    assert model.asked == []
+
+
+def test_that_none_is_right_is_not_for_the_small_model_to_say(workspace: Workspace) -> None:
+    model = ScriptedModel(["none of these"], name=SMALL)
+    assert Ladder(workspace, model=model).decide(_rivals(0.99)).open
+    assert len(model.asked) == 1
+
+
+def test_a_small_model_that_is_not_sure_settles_nothing(workspace: Workspace) -> None:
+    model = ScriptedModel([(0.4, 0.35, 0.25)], name=SMALL)
+    assert Ladder(workspace, model=model).decide(_rivals(0.99)).open
 
 
 def test_a_spent_budget_asks_and_goes_on(workspace: Workspace) -> None:
