@@ -7,6 +7,7 @@ plan and the names that are there. Reads catalogues only, never a row.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -14,6 +15,9 @@ from connectors.protocols import Catalogue, Column, Kind, Source, Table
 from engine.expressions import columns_of
 from engine.plan import EntityPlan, FieldPlan, Plan
 from workspace.errors import CatalogueError, PlanError
+
+# It is a folder's name too.
+_NAME = re.compile(r"\w[\w .-]{0,99}")
 
 
 @dataclass(frozen=True)
@@ -76,8 +80,19 @@ def check_plan(plan: Plan, source: Source, target: Catalogue) -> CheckedPlan:
     """The plan, checked. PlanError or CatalogueError (exit code 2) for the first thing that can't be."""
     if not plan.entities:
         raise PlanError("the plan has no entities", where="entities", advice="`migrate plan draft` writes some")
+    for name in plan.entities:
+        if not _NAME.fullmatch(name):
+            raise PlanError(
+                f"{name[:100]!r} can't be an entity's name", where="entities",
+                advice="use 1 to 100 letters, digits, blanks, '-', '_' and '.', with a letter, digit or '_' first",
+            )  # fmt: skip
     tables = {name: _target_table(name, entity, target) for name, entity in plan.entities.items()}
     order, deferred = _order(plan, tables)
+    for name, entity in plan.entities.items():
+        updates = entity.write == "upsert" or any(name == deferring for deferring, _ in deferred)
+        _check_privileges(
+            entity, tables[name], ["insert", "select", *(["update"] if updates else [])], f"entities.{name}.to"
+        )
     checked = [_entity(name, plan, source, tables[name], deferred) for name in order]
     return CheckedPlan(plan, tuple(checked))
 
@@ -94,15 +109,16 @@ def _target_table(name: str, entity: EntityPlan, target: Catalogue) -> Table:
         )
     if table.view:
         raise PlanError(f"{entity.to!r} is a view", where=f"entities.{name}.to", advice="load the table behind it")
-    if table.privileges is not None:
-        needed = ["insert", "select"]
-        if missing := [verb for verb in needed if verb not in table.privileges]:
-            raise CatalogueError(
-                f"no privilege to {' or '.join(missing)} on the target's {entity.to}",
-                where=f"entities.{name}.to",
-                advice=f"GRANT {', '.join(m.upper() for m in missing)} ON {entity.to} TO the user of the target DSN",
-            )
     return table
+
+
+def _check_privileges(entity: EntityPlan, table: Table, needed: list[str], where: str) -> None:
+    if table.privileges is not None and (missing := [verb for verb in needed if verb not in table.privileges]):
+        raise CatalogueError(
+            f"no privilege to {' or '.join(missing)} on the target's {entity.to}",
+            where=where,
+            advice=f"GRANT {', '.join(m.upper() for m in missing)} ON {entity.to} TO the user of the target DSN",
+        )
 
 
 def _entity(name: str, plan: Plan, source: Source, target: Table, deferred: set[tuple[str, str]]) -> CheckedEntity:
@@ -148,11 +164,10 @@ def _entity(name: str, plan: Plan, source: Source, target: Table, deferred: set[
         if field.map is not None:
             _check_labels(column, field, plan, where)
         if not field.constant:
-            for drawn in columns_of(field.expression, where):
-                used.update([drawn] if drawn in names else [n for n in names if n.lower() == drawn.lower()])
+            used |= _drawn(field.expression, names, where)
         fields.append(CheckedField(column, field, (name, column_name) in deferred, where))
     if entity.where:
-        used.update(columns_of(entity.where, f"{here}.where"))
+        used |= _drawn(entity.where, names, f"{here}.where")
     _check_required(entity, target, id_column, here)
     for left in entity.unmapped:
         if left not in names:
@@ -168,6 +183,14 @@ def _entity(name: str, plan: Plan, source: Source, target: Table, deferred: set[
         )  # fmt: skip
     unaccounted = tuple(n for n in names if n not in used and n not in entity.unmapped)
     return CheckedEntity(name, entity, table, target, id_column, tuple(fields), unaccounted)
+
+
+def _drawn(expression: str, names: list[str], where: str) -> set[str]:
+    """The source's columns that an expression draws on, as the source spells them."""
+    drawn = columns_of(expression, where)
+    return {n for n in names if n in drawn} | {
+        n for n in names for d in drawn if d not in names and n.lower() == d.lower()
+    }
 
 
 def _check_names(names: list[str], here: str) -> None:
@@ -217,7 +240,7 @@ def _id_column(entity: EntityPlan, target: Table, here: str) -> Column | None:
         )
     if entity.id == "keep" and len(entity.key) != 1:
         raise PlanError(
-            "`id: keep` and the source key has several columns",
+            f"`id: keep` and the source key has {'several columns' if entity.key else 'no column'}",
             where=f"{here}.id",
             advice="use uuid5 or sequence",
         )

@@ -22,6 +22,7 @@ from connectors.protocols import UniqueKey
 from engine.check import CheckedEntity
 from engine.compile import LOADED
 from engine.expressions import identifier, literal
+from engine.stage import read_parts
 from engine.transform import execute
 
 SOURCE_KEY = "source key"
@@ -81,17 +82,16 @@ def _translated(text: str, key: UniqueKey, entity: CheckedEntity) -> str:
 
 
 def find_collisions(
-    duck: duckdb.DuckDBPyConnection, entity: CheckedEntity, transformed: Path, out: Path, held: dict[str, Path]
+    duck: duckdb.DuckDBPyConnection, entity: CheckedEntity, transformed: list[Path], out: Path, held: dict[str, Path]
 ) -> int:
     """Writes the losers (SCHEMA_OF_LOSERS) to `out`; how many there are.
 
-    `transformed` holds the entity's transformed parts; `held` gives, by index name, a Parquet of keys that
+    `transformed` are the entity's transformed parts, at least one; `held` gives, by index name, a Parquet of keys that
     the target holds already (k0, k1, …, deleted), as `held_keys` writes it.
     """
     checks = comparisons(entity)
     as_id = f", _ph_id AS {identifier(entity.id_column.name)}" if entity.id_column else ""
-    parts = literal(str(transformed / "part-*.parquet"))
-    rows = f"(SELECT *{as_id} FROM read_parquet({parts}) WHERE _ph_outcome = {LOADED})"
+    rows = f"(SELECT *{as_id} FROM {read_parts(transformed)} WHERE _ph_outcome = {LOADED})"
     losers: dict[int, tuple[str, str, str]] = {}
     contested: dict[int, list[tuple[int, str, str]]] = {}
     if not _keyed_for_sure(entity):

@@ -20,7 +20,7 @@ from engine.collisions import SCHEMA_OF_LOSERS, find_collisions, held_keys
 from engine.compile import LOADED, Query, compile_entity, stage_columns
 from engine.duck import open_duck
 from engine.expressions import literal
-from engine.stage import part_path
+from engine.stage import part_path, read_parts
 from engine.transform import Counts, count_part, execute, transform_part
 from workspace.errors import ExpressionError, JobFailedError
 from workspace.events import PartStaged
@@ -64,16 +64,16 @@ class Preparer:
         return folder
 
     def transform(self, entity: CheckedEntity, part: PartStaged, *, again: bool = False) -> tuple[Path, Counts]:
-        """Transforms one part, or takes up what an earlier run of this plan version left, unless `again`."""
+        """Transforms one part, or takes up what an earlier run of this plan version left, unless `again` or the
+        part was staged again since (rows without a key come in another order)."""
         out = part_path(self.folder(entity), part.part)
-        if out.exists() and not again:
+        staged = part_path(self.paths.stage / entity.name, part.part)
+        if out.exists() and not again and out.stat().st_mtime_ns > staged.stat().st_mtime_ns:
             try:
                 return out, count_part(self.duck, out)
             except JobFailedError:
                 out.unlink()
-        counts = transform_part(
-            self.duck, self._query(entity), part_path(self.paths.stage / entity.name, part.part), out
-        )
+        counts = transform_part(self.duck, self._query(entity), staged, out)
         with out.open("rb") as file:
             os.fsync(file.fileno())
         return out, counts
@@ -93,7 +93,7 @@ class Preparer:
         lost = 0
         if parts:
             held = held_keys(target, entity, folder, ours=ours)
-            lost = find_collisions(self.duck, entity, folder, losers, held)
+            lost = find_collisions(self.duck, entity, [out for _, out, _ in parts], losers, held)
         else:
             pq.write_table(SCHEMA_OF_LOSERS.empty_table(), losers)
         existing = None
@@ -113,12 +113,11 @@ class Preparer:
         """A crosswalk of what would be loaded: for the preview, where nothing is. New ids of a sequence are
         shown as the row's number."""
         path = self.folder(prepared.entity) / "foreseen.parquet"
-        parts = str(self.folder(prepared.entity) / "part-*.parquet")
         new_id = "coalesce(_ph_id, CAST(_ph_n + 1 AS VARCHAR))"
         if prepared.parts:
             execute(
                 self.duck,
-                f"COPY (SELECT t._ph_key AS old_id, {new_id} AS new_id FROM read_parquet({literal(parts)}) t "
+                f"COPY (SELECT t._ph_key AS old_id, {new_id} AS new_id FROM {read_parts(out for _, out, _ in prepared.parts)} t "
                 f"ANTI JOIN read_parquet({literal(str(prepared.losers))}) l ON l._ph_n = t._ph_n WHERE t._ph_outcome = {LOADED}) "
                 f"TO {literal(str(path))} (FORMAT parquet)",
             )

@@ -15,7 +15,7 @@ from engine.compile import LOADED, QUARANTINED, raw_sql
 from engine.context import Context, Progress
 from engine.expressions import identifier, literal
 from engine.prepare import Prepared, Preparer
-from engine.stage import part_path
+from engine.stage import part_path, read_parts
 from engine.stager import Stager
 from engine.transform import execute
 from workspace.errors import InterruptedJobError
@@ -155,8 +155,8 @@ def _rows_shown(ctx: Context, preparer: Preparer, prepared: Prepared, worst: lis
     entity = prepared.entity
     if not prepared.parts:
         return []
-    transformed = literal(str(preparer.folder(entity) / "part-*.parquet"))
-    stage = literal(str(part_path(ctx.paths.stage / entity.name, 0)).replace("part-00000", "part-*"))
+    transformed = read_parts(out for _, out, _ in prepared.parts)
+    stage = read_parts(part_path(ctx.paths.stage / entity.name, part.part) for part, _, _ in prepared.parts)
     names = [f.column.name for f in entity.fields]
     after = ", ".join(f"{literal(n)}: t.{identifier(n)}" for n in names) or "'': NULL"
     wanted = [
@@ -172,9 +172,9 @@ def _rows_shown(ctx: Context, preparer: Preparer, prepared: Prepared, worst: lis
         found = execute(
             preparer.duck,
             f"SELECT t._ph_key, s.raw, CAST(to_json({{{after}}}) AS VARCHAR), t._ph_outcome, "
-            f"coalesce(t._ph_field || ': ' || t._ph_reason, '') FROM (SELECT * FROM read_parquet({transformed}) "
+            f"coalesce(t._ph_field || ': ' || t._ph_reason, '') FROM (SELECT * FROM {transformed} "
             f"WHERE {condition} ORDER BY {order} LIMIT {most}) t "
-            f"JOIN (SELECT _ph_n, {raw_sql(entity)} AS raw FROM read_parquet({stage})) s ON s._ph_n = t._ph_n ORDER BY t._ph_n",
+            f"JOIN (SELECT _ph_n, {raw_sql(entity)} AS raw FROM {stage}) s ON s._ph_n = t._ph_n ORDER BY t._ph_n",
         )
         for key, raw, values, outcome, reason in found:
             rows.append(RowShown(kind, key, json.loads(raw), json.loads(values) if outcome == LOADED else None, reason))

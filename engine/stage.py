@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from connectors.protocols import Source
 from engine.check import CheckedEntity
+from engine.expressions import literal
 from engine.faults import fault_point
 from workspace.errors import DiskFullError
 from workspace.events import PartStaged
@@ -27,6 +28,12 @@ from workspace.paths import JobPaths
 def part_path(folder: Path, part: int) -> Path:
     """Where a part lies within its entity's folder."""
     return folder / f"part-{part:05d}.parquet"
+
+
+def read_parts(parts: Iterable[Path]) -> str:
+    """DuckDB SQL that reads these parts, in this order: each by its name, since a folder's may hold signs that a
+    pattern would take for its own. At least one."""
+    return f"read_parquet([{', '.join(literal(str(part)) for part in parts)}])"
 
 
 def stage_parts(

@@ -57,8 +57,12 @@ class Stager:
         self._ctx = ctx
         self._queue: queue.Queue[PartStaged | _Done | BaseException] = queue.Queue(AHEAD)
         self._ended = threading.Event()
-        self._recorded = {e.name: recorded_parts(ctx.workspace, e.name) for e in ctx.checked.entities}
         self._complete = {e.name: completed_stage(ctx.workspace, e.name) for e in ctx.checked.entities}
+        # Without a key, reading can't go on in the middle: what was staged before its end is read again.
+        self._recorded = {
+            e.name: recorded_parts(ctx.workspace, e.name) if e.plan.key or self._complete[e.name] else []
+            for e in ctx.checked.entities
+        }
         self._check_files()
         todo = [e for e in ctx.checked.entities if self._complete[e.name] is None]
         self._thread = threading.Thread(target=self._run, args=(todo,), name="stager", daemon=True)
@@ -125,8 +129,6 @@ class Stager:
         try:
             for entity in todo:
                 done = self._recorded[entity.name]
-                if done and not entity.plan.key:
-                    self._recorded[entity.name] = done = []
                 counted = self._ctx.source.count(entity.plan.from_)
                 for part in stage_parts(
                     self._ctx.source, entity, self._ctx.paths, done, rows=self._ctx.batch_rows, stop=self._stopping

@@ -21,6 +21,7 @@ from engine.context import Context, Progress
 from engine.expressions import Compiler, literal
 from engine.faults import fault_point
 from engine.prepare import Preparer
+from engine.stage import part_path, read_parts
 from engine.stager import completed_stage, recorded_parts
 from engine.transform import execute
 from workspace.errors import InterruptedJobError, PackhorseError
@@ -104,7 +105,7 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
     if complete is None:
         problems.append("the stage is not complete: the job did not finish")
     counted = complete.counted if complete else None
-    keys = _stage_keys(entity, ctx.paths.stage / entity.name, bool(parts))
+    keys = _stage_keys(entity, [part_path(ctx.paths.stage / entity.name, part.part) for part in parts])
     execute(duck, f"CREATE OR REPLACE TEMP TABLE staged AS {keys}")
     (read, excluded) = execute(duck, "SELECT count(*), count(*) FILTER (WHERE NOT wanted) FROM staged")[0]
     if counted is not None and counted != read:
@@ -162,11 +163,11 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
     )
 
 
-def _stage_keys(entity: CheckedEntity, folder: Path, any_parts: bool) -> str:
+def _stage_keys(entity: CheckedEntity, parts: list[Path]) -> str:
     """SELECT of each staged row's key and whether `where` wants it."""
-    if not any_parts:
+    if not parts:
         return "SELECT NULL::VARCHAR AS key, false AS wanted WHERE false"
-    wanted, source = "true", f"SELECT * FROM read_parquet({literal(str(folder / 'part-*.parquet'))})"
+    wanted, source = "true", f"SELECT * FROM {read_parts(parts)}"
     if entity.plan.where:
         compiler = Compiler(stage_columns(entity))
         wanted = f"coalesce({compiler.compile(entity.plan.where, 'where').sql}, false)"
