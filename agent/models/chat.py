@@ -13,7 +13,7 @@ from agent.models.data_block import data_block
 from agent.models.protocol import Prompt
 
 Tokenise = Callable[[str, bool], list[int]]  # text, whether control tokens are parsed out of it
-_SYSTEM, _USER = "PACKHORSE:SYSTEM:PART", "PACKHORSE:USER:PART"
+_SYSTEM, _USER = "Packhorse:systemPart", "Packhorse:userPart"  # mixed case: a template that changes it is seen
 _PLAIN = f"{_SYSTEM}\n\n{_USER}\n\nAnswer: "
 
 
