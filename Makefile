@@ -3,11 +3,13 @@
 SHELL := /bin/bash
 LLAMA ?= -DGGML_NATIVE=OFF
 READY := .venv/.ready
-UV := $(shell uv pip install --help 2>/dev/null | grep -q config-settings-package && echo uv || echo .uv/bin/uv)
+UV := $(shell uv --version >/dev/null 2>&1 && echo uv || echo .uv/bin/uv)
 # mysqlclient is built from source: without its client library it's left out, and all but MySQL and MariaDB works.
 LEFT_OUT := $(shell for name in libmariadb mysqlclient mariadb; do pkg-config --exists $$name 2>/dev/null && exit; done; echo mysqlclient)
-INSTALL = VIRTUAL_ENV=.venv $(UV) pip install -q --require-hashes -r .venv/requirements.txt \
-  --config-settings-package "llama-cpp-python:cmake.args=$(LLAMA)"
+INSTALL = VIRTUAL_ENV=.venv $(UV) pip install -q
+# llama.cpp is compiled once a machine, version and setting, whatever becomes of .venv and of uv's cache
+WHEELS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/packhorse/llama$(subst $() ,,$(LLAMA))
+WHEEL := $(WHEELS)/llama_cpp_python-$(shell sed -n 's/^llama-cpp-python==\([^ ]*\).*/\1/p' requirements.lock)-*.whl
 
 .PHONY: demo test lint fix docs bench lock venv
 
@@ -38,11 +40,13 @@ $(READY): requirements.lock pyproject.toml | $(filter-out uv,$(UV))
 	@command -v c++ >/dev/null || { echo "llama.cpp needs a C++ compiler: apt install g++ (macOS: xcode-select --install)"; exit 1; }
 	@test -x .venv/bin/python || $(UV) venv -q --python '>=3.11' .venv
 	@$(if $(LEFT_OUT),echo "MySQL and MariaDB are left out. To have them: apt install libmariadb-dev pkg-config; rm $(READY); make venv")
-	@awk '/^[^ #]/ { skip = /^($(or $(LEFT_OUT),-))==/ } !skip' requirements.lock > .venv/requirements.txt
-	@echo "installing what requirements.lock names; llama.cpp is compiled the first time (5 to 8 minutes on two cores)"
-	@# from the cache alone first: an index that forbids caching would have llama.cpp compiled for each new .venv
-	@$(INSTALL) --offline 2>/dev/null || $(INSTALL)
-	@VIRTUAL_ENV=.venv $(UV) pip install -q --no-deps -e .
+	@awk '/^[^ #]/ { skip = /^($(or $(LEFT_OUT),-)|llama-cpp-python)==/ } !skip' requirements.lock > .venv/requirements.txt
+	@awk '/^[^ #]/ { keep = /^llama-cpp-python==/ } keep' requirements.lock > .venv/llama.txt
+	@$(INSTALL) --no-deps --require-hashes -r .venv/requirements.txt
+	@$(if $(wildcard $(WHEEL)),:,echo "llama.cpp is compiled, this once: 4 to 8 minutes on two cores"; \
+	  $(UV) tool run -q pip wheel -q --no-deps --require-hashes -r .venv/llama.txt -w $(WHEELS) -C "cmake.args=$(LLAMA)")
+	@$(INSTALL) --no-deps $(WHEEL)
+	@$(INSTALL) --no-deps -e .
 	@touch $(READY)
 
 .uv/bin/uv:
