@@ -110,19 +110,23 @@ class Preparer:
         return path
 
     def foresee_crosswalk(self, prepared: Prepared) -> None:
-        """A crosswalk of what would be loaded: for the preview, where nothing is. New ids of a sequence are
-        shown as the row's number."""
+        """A crosswalk as it would be after a load: for the preview, where nothing is loaded. What earlier jobs
+        carried over keeps its id; new ids of a sequence are shown as the row's number."""
         path = self.folder(prepared.entity) / "foreseen.parquet"
-        new_id = "coalesce(_ph_id, CAST(_ph_n + 1 AS VARCHAR))"
+        nothing = "(SELECT NULL::VARCHAR AS old_id, NULL::VARCHAR AS new_id WHERE false)"
+        there = f"read_parquet({literal(str(prepared.existing))})" if prepared.existing else nothing
+        coming = nothing
         if prepared.parts:
-            execute(
-                self.duck,
-                f"COPY (SELECT t._ph_key AS old_id, {new_id} AS new_id FROM {read_parts(out for _, out, _ in prepared.parts)} t "
-                f"ANTI JOIN read_parquet({literal(str(prepared.losers))}) l ON l._ph_n = t._ph_n WHERE t._ph_outcome = {LOADED}) "
-                f"TO {literal(str(path))} (FORMAT parquet)",
+            new_id = "coalesce(t._ph_id, CAST(t._ph_n + 1 AS VARCHAR))"
+            coming = (
+                f"(SELECT t._ph_key AS old_id, {new_id} AS new_id FROM {read_parts(out for _, out, _ in prepared.parts)} t "
+                f"ANTI JOIN read_parquet({literal(str(prepared.losers))}) l ON l._ph_n = t._ph_n WHERE t._ph_outcome = {LOADED})"
             )
-        else:
-            pq.write_table(_CROSSWALK.empty_table(), path)
+        execute(
+            self.duck,
+            f"COPY (SELECT old_id, coalesce(e.new_id, c.new_id) AS new_id FROM {coming} c FULL JOIN {there} e USING (old_id)) "
+            f"TO {literal(str(path))} (FORMAT parquet)",
+        )
         self.crosswalks[prepared.entity.name] = path
 
     def second_pass(self, entity: CheckedEntity) -> Query:

@@ -36,13 +36,16 @@ def fill_part(
     stage = part_path(ctx.paths.stage / entity.name, part.part)
     crosswalk = literal(str(preparer.crosswalks[entity.name]))
     some = " OR ".join(f"q.{identifier(c)} IS NOT NULL" for c in columns)
+    # NULL where a row refers to nothing, as in a crosswalk row that is new
+    hash_ = f"CASE WHEN {some} THEN q._ph_target_hash END"
     listed = ", ".join(f"q.{identifier(c)}" for c in columns)
     # Kept as a table: a filter pushed into the query's own joins makes them compare row by row.
     execute(preparer.duck, f"CREATE OR REPLACE TEMP TABLE filled AS {query.over(stage)}")
     rows = fetch(
         preparer.duck,
-        f"SELECT q._ph_n, q._ph_key, x.new_id AS _ph_id, q._ph_target_hash, {listed} FROM filled q "
-        f"JOIN read_parquet({crosswalk}) x ON x.old_id = q._ph_key WHERE q._ph_outcome <> {EXCLUDED} AND ({some}) ORDER BY q._ph_n",
+        f"SELECT q._ph_n, q._ph_key, x.new_id AS _ph_id, {hash_} AS _ph_target_hash, {listed} FROM filled q "
+        f"JOIN read_parquet({crosswalk}) x ON x.old_id = q._ph_key WHERE q._ph_outcome <> {EXCLUDED} "
+        f"AND replace(x.reference_hash, '-', '') IS DISTINCT FROM {hash_} ORDER BY q._ph_n",
     )
     missing = dict(
         execute(

@@ -27,7 +27,7 @@ from engine.transform import execute
 from workspace.errors import InterruptedJobError, PackhorseError
 from workspace.events import PhaseStarted, Verified
 
-_NAMES = ("old_id", "new_id", "batch", "target_hash", "reference_hash", "found_hash", "found_reference")
+_NAMES = ("old_id", "new_id", "batch", "target_hash", "reference_hash", "found_hash", "found_reference", "own")
 MOST_SHOWN = 10
 
 
@@ -130,13 +130,15 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
         [target.job_id, target.entity_id(entity.name)],
     )
     quarantined = sum(int(n) for _, n in held)
-    duck.register("held_view", pa.table({"key": pa.array([k for k, _ in held], pa.string())}))
+    counts = pa.array([int(n) for _, n in held], pa.int64())
+    duck.register("held_view", pa.table({"key": pa.array([k for k, _ in held], pa.string()), "n": counts}))
     execute(duck, "CREATE OR REPLACE TEMP TABLE held AS SELECT * FROM held_view")
     duck.unregister("held_view")
     loaded = execute(
         duck,
-        "SELECT count(*) FROM (SELECT DISTINCT key FROM staged WHERE wanted) s JOIN carried c ON c.old_id = s.key "
-        "WHERE c.found_hash IS NOT NULL",
+        # A row in quarantine that an earlier job loaded stays in the target as it was, and counts once.
+        "SELECT count(*) FROM (SELECT key, count(*) AS n FROM staged WHERE wanted GROUP BY 1) s JOIN carried c ON c.old_id = s.key "
+        "LEFT JOIN held h ON h.key = s.key WHERE c.found_hash IS NOT NULL AND s.n > coalesce(h.n, 0)",
     )[0][0]
     problems += _lost_and_doubled(duck)
     problems += _mismatches(duck)
@@ -210,12 +212,13 @@ def _target_rows(ctx: Context, entity: CheckedEntity) -> pgsql.Composed:
         same = pgsql.SQL("{} = x.new_id").format(pgsql.SQL(" || chr(31) || ").join(parts))
     return pgsql.SQL(
         "SELECT x.old_id, x.new_id, x.batch, replace(x.target_hash::text, '-', ''), replace(x.reference_hash::text, '-', ''), "
-        "CASE WHEN {} THEN md5(concat_ws(chr(31), {})) END, {} "
+        "CASE WHEN {} THEN md5(concat_ws(chr(31), {})) END, {}, x.job_id = {} "
         "FROM {} x LEFT JOIN {} t ON {} WHERE x.entity_id = {}"
     ).format(
         present,
         pgsql.SQL(", ").join(texts) if texts else pgsql.SQL("''"),
         reference,
+        pgsql.Literal(ctx.target.job_id),
         pgsql.Identifier(SCHEMA, "crosswalk"),
         ctx.target.name_of(entity.target),
         same,
@@ -241,7 +244,7 @@ def _lost_and_doubled(duck: Any) -> list[str]:
     both = execute(
         duck,
         "SELECT s.key FROM (SELECT key FROM staged GROUP BY key HAVING count(*) = 1) s JOIN carried c ON c.old_id = s.key "
-        f"JOIN held h ON h.key = s.key LIMIT {MOST_SHOWN}",
+        f"JOIN held h ON h.key = s.key WHERE c.own = 't' LIMIT {MOST_SHOWN}",
     )
     twice = execute(duck, f"SELECT new_id FROM carried GROUP BY 1 HAVING count(*) > 1 LIMIT {MOST_SHOWN}")
     lines = []
