@@ -211,7 +211,10 @@ class SetOtherwise:
     def apply(self, plan: Plan) -> Plan:
         """The plan with the field's `otherwise` changed."""
         entity = plan.entities[self.entity]
-        origin = {**entity.fields[self.field].model_dump(by_alias=True, exclude_unset=True), "otherwise": self.otherwise}
+        origin = {
+            **entity.fields[self.field].model_dump(by_alias=True, exclude_unset=True),
+            "otherwise": self.otherwise,
+        }
         return _changed(plan, self.entity, {"fields": {**entity.fields, self.field: FieldPlan.model_validate(origin)}})
 
 

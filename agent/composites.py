@@ -39,7 +39,9 @@ def composite_candidates(relation: Relation, table: Table, column: Column) -> li
         whole = _find(relation, "full_name") or _find(relation, "name")
         if first and last and not whole:
             out.append(_joined((first, last), "' '", 0.97, "a first and a last name, and no column of the whole"))
-    if wanted.core in ({"first_name"}, {"last_name"}) and not (_find(relation, "first_name") or _find(relation, "last_name")):
+    if wanted.core in ({"first_name"}, {"last_name"}) and not (
+        _find(relation, "first_name") or _find(relation, "last_name")
+    ):
         out += _part_of_name(relation, next(iter(wanted.core)))
     if "street" in wanted.core and not wanted.numbers:
         lines = _lines(relation, wanted.place)
@@ -81,12 +83,24 @@ def _part_of_name(relation: Relation, part: str) -> list[Composite]:
     cleaned = clean_text(whole.name, whole.profile).removeprefix("nullif(trim(").removesuffix("), '')")
     if commas >= 0.5 and commas + single >= 0.9:
         number = 1 if part == "last_name" else 2
-        sql, strength, why = f"nullif(trim(split_part({cleaned}, ',', {number})), '')", 0.95, f"{commas:.0%} are written last, first"
+        sql, strength, why = (
+            f"nullif(trim(split_part({cleaned}, ',', {number})), '')",
+            0.95,
+            f"{commas:.0%} are written last, first",
+        )
     else:
         pattern = "'\\S+$'" if part == "last_name" else "'^\\S+'"
-        sql, strength, why = f"nullif(regexp_extract(trim({cleaned}), {pattern}), '')", 0.5, "cut at a blank, which may be wrong"
+        sql, strength, why = (
+            f"nullif(regexp_extract(trim({cleaned}), {pattern}), '')",
+            0.5,
+            "cut at a blank, which may be wrong",
+        )
     label = f"{whole.name}, the {part.replace('_', ' ')} in it"
-    return [Composite(f"part:{whole.name}:{part}", label, (whole.name,), {"sql": sql}, strength, {"why": why, "of": [whole.name]})]
+    return [
+        Composite(
+            f"part:{whole.name}:{part}", label, (whole.name,), {"sql": sql}, strength, {"why": why, "of": [whole.name]}
+        )
+    ]
 
 
 def _joined(origins: tuple[Origin, ...], separator: str, strength: float, why: str) -> Composite:
@@ -122,5 +136,9 @@ def _lines(relation: Relation, place: str) -> list[Origin]:
     for each in order:
         if each in by_place:
             numbers = [n for n, _ in by_place[each]]
-            return [o for _, o in sorted(by_place[each], key=lambda item: item[0])] if len(set(numbers)) == len(numbers) else []
+            return (
+                [o for _, o in sorted(by_place[each], key=lambda item: item[0])]
+                if len(set(numbers)) == len(numbers)
+                else []
+            )
     return []

@@ -14,7 +14,7 @@ from agent.lexicon import Meaning, column_meaning
 from agent.phones import INTERNATIONAL, international
 from agent.profile import PICKLIST_MAX, ColumnProfile
 from agent.value_lexicon import label_for
-from connectors.protocols import Column, Kind, Table
+from connectors.protocols import Column, Kind, Source, Table
 
 _PHONES = {"phone", "mobile", "fax"}
 _CODES = {"number", "code", "external_id", "tax_id", "postal_code", "phone", "mobile", "fax", "house_number"}
@@ -59,7 +59,11 @@ def convert(
 
 def quoted(name: str) -> str:
     """A column as an expression names it: bare where it can stand bare."""
-    return name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) and name not in _RESERVED else '"' + name.replace('"', '""') + '"'
+    return (
+        name
+        if re.fullmatch(r"[a-z_][a-z0-9_]*", name) and name not in _RESERVED
+        else '"' + name.replace('"', '""') + '"'
+    )
 
 
 # Words that some system's SQL keeps for itself.
@@ -83,6 +87,11 @@ _RESERVED = frozenset(
 )
 
 
+def quoted_for(source: Source, name: str) -> str:
+    """An identifier as a plan's SELECT says it: bare where every system reads it so, else as the source quotes."""
+    return name if quoted(name) == name else source.quote(name)
+
+
 def clean_text(name: str, source: ColumnProfile) -> str:
     """The text of a column with what the old system did to it undone: entities, mojibake, stray white space."""
     sql = quoted(name)
@@ -95,9 +104,7 @@ def clean_text(name: str, source: ColumnProfile) -> str:
     return sql
 
 
-def _text(
-    name: str, source: ColumnProfile, target: Column, table: Table, country: str, meaning: Meaning
-) -> Conversion:
+def _text(name: str, source: ColumnProfile, target: Column, table: Table, country: str, meaning: Meaning) -> Conversion:
     if "email" in meaning.core and not meaning.core & {"opt_out", "opt_in"}:
         share = source.trait("email")
         return Conversion(share if share >= 0.5 else share * 0.3, share, sql=f"email({quoted(name)})")
@@ -118,7 +125,9 @@ def _text(
         return Conversion(codes, 0.6 * codes, column=name)
     fit, notes = _plain_fit(source, meaning, target)
     sql = clean_text(name, source)
-    return Conversion(fit, 0.0, column=name if sql == quoted(name) else "", sql="" if sql == quoted(name) else sql, notes=notes)
+    return Conversion(
+        fit, 0.0, column=name if sql == quoted(name) else "", sql="" if sql == quoted(name) else sql, notes=notes
+    )
 
 
 def _plain_fit(source: ColumnProfile, meaning: Meaning, target: Column) -> tuple[float, tuple[str, ...]]:
@@ -126,7 +135,11 @@ def _plain_fit(source: ColumnProfile, meaning: Meaning, target: Column) -> tuple
     fit = 1.0
     if source.trait("uuid") > 0.8:
         fit = 0.1
-    elif source.column.kind in (Kind.DATE, Kind.DATETIME, Kind.INSTANT) or source.trait("date") > 0.8 or source.trait("datetime") > 0.8:
+    elif (
+        source.column.kind in (Kind.DATE, Kind.DATETIME, Kind.INSTANT)
+        or source.trait("date") > 0.8
+        or source.trait("datetime") > 0.8
+    ):
         fit = 0.25
     elif source.trait("boolean") == 1 and source.distinct <= 3:
         fit = 0.3
@@ -175,7 +188,7 @@ def _boolean(name: str, source: ColumnProfile, target: Column, table: Table, cou
     return Conversion(fit, 0.2 * good, sql=f"boolean({inner})")
 
 
-_TRUTHS = frozenset(["0", "1", "true", "false", "t", "f", "yes", "no", "y", "n", "on", "off", "ja", "nein", "oui", "non", "si", "sí", "no"])
+_TRUTHS = frozenset("0 1 true false t f yes no y n on off ja nein oui non si sí no".split())  # noqa: SIM905
 
 
 def _or_default(sql: str, source: ColumnProfile, target: Column) -> str:
@@ -201,12 +214,16 @@ def constant_default(target: Column) -> str | None:
 def _date(name: str, source: ColumnProfile, target: Column, table: Table, country: str) -> Conversion:
     dated = max(source.trait("date"), source.trait("datetime")) + source.trait("zero_date")
     if source.trait("serial") + source.trait("date") > 0.8 and source.trait("serial") > 0.05:
-        return Conversion(1.0, 0.3, sql=f"excel_date({quoted(name)})", notes=("numbers of days, as spreadsheets keep dates",))
+        return Conversion(
+            1.0, 0.3, sql=f"excel_date({quoted(name)})", notes=("numbers of days, as spreadsheets keep dates",)
+        )
     iso = all(re.match(r"^\d{4}-\d{2}-\d{2}", v) or v.startswith("0000") for v, _ in source.top[:100])
     if dated <= 0.5 and re.search(r"\d", source.samples[0] if source.samples else "") and _dotted(source) > 0.8:
         return Conversion(0.92, 0.1, column=name, needs=("date_format",), notes=("dates in a form that is not told",))
     if dated > 0.8 and not iso:
-        return Conversion(0.97, 0.3, column=name, needs=("date_format",), notes=("dates in a form whose order is not told",))
+        return Conversion(
+            0.97, 0.3, column=name, needs=("date_format",), notes=("dates in a form whose order is not told",)
+        )
     if dated > 0.8 and source.trait("datetime") > 0.5:
         return Conversion(0.85, 0.3, column=name, notes=("the time of day is dropped",))
     return Conversion(min(1.0, dated) if dated > 0.5 else dated * 0.2, 0.3, column=name)
@@ -229,14 +246,18 @@ def _instant(name: str, source: ColumnProfile, target: Column, table: Table, cou
 
 def _number(name: str, source: ColumnProfile, target: Column, table: Table, country: str) -> Conversion:
     numeric = source.column.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT)
-    if numeric and (target.kind is not Kind.INTEGER or source.column.kind is Kind.INTEGER or source.trait("integer") > 0.99):
+    if numeric and (
+        target.kind is not Kind.INTEGER or source.column.kind is Kind.INTEGER or source.trait("integer") > 0.99
+    ):
         return Conversion(0.2 if source.trait("boolean") == 1 and source.distinct <= 2 else 1.0, 0.15, column=name)
     if target.kind is Kind.INTEGER:
         whole = source.trait("integer")
         if whole > 0.9:
             return Conversion(whole, 0.15, column=name)
         grouped = source.trait("money")
-        return Conversion(0.95 * grouped, 0.1, sql=f"replace(trim({quoted(name)}), ',', '')", notes=("thousands set apart by commas",))
+        return Conversion(
+            0.95 * grouped, 0.1, sql=f"replace(trim({quoted(name)}), ',', '')", notes=("thousands set apart by commas",)
+        )
     plain = source.trait("decimal")
     if plain > 0.995 and not any("," in v for v, _ in source.top):
         return Conversion(plain, 0.15, column=name)

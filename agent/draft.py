@@ -21,18 +21,19 @@ from agent.actions import (
     SetValueMap,
     SetWhere,
 )
-from agent.conversions import quoted
+from agent.conversions import quoted_for
 from agent.countries import check_country, country_matter
-from agent.entities import match_links, match_tables
+from agent.entities import TableCandidate, match_links, match_tables
 from agent.fields import field_matter
 from agent.formats import decide_format
 from agent.ladder import AUTONOMY, Budget, Ladder, Person
 from agent.loop import Loop
-from agent.match import FieldCandidate, FieldMatch, match_fields
-from agent.matter import SQL, Decision, Matter
+from agent.match import FieldMatch, match_fields
+from agent.matter import SQL, Matter
 from agent.models.protocol import Encoder, Model
-from agent.structure import Relation, Structure, find_structure, relation_sql
-from agent.survey import Survey, survey
+from agent.rivals import FieldCandidate
+from agent.structure import Relation, Structure, beliefs, find_structure, relation_sql
+from agent.survey import Survey, likeness, survey
 from agent.tables import constant_for, filter_matter, id_for, row_filter, table_matter
 from agent.unmapped import reasons
 from agent.valuemaps import decide_values
@@ -41,7 +42,7 @@ from connectors.protocols import Catalogue, Source, Table
 from engine.expressions import Compiler, columns_of
 from engine.plan import Plan
 from workspace.errors import ExpressionError, UsageError
-from workspace.events import BeliefHeld, PhaseStarted
+from workspace.events import PhaseStarted
 from workspace.experience_store import ExperienceStore
 from workspace.log import Workspace
 
@@ -137,7 +138,9 @@ class _Drafter:
         self._pending: list[_Pending] = []
 
     def run(self, keep: Callable[[Plan], Plan]) -> Draft:
-        self._believe()
+        held = beliefs(self._found.tables, self._structure)
+        if held:
+            self._workspace.record(*held)
         self._tables()
         for done, name in enumerate(self._to):
             self._watch("match", name, done, len(self._to))
@@ -154,29 +157,16 @@ class _Drafter:
 
     # -- tables -----------------------------------------------------------------------------------
 
-    def _believe(self) -> None:
-        beliefs = []
-        for name, role in self._structure.roles.items():
-            evidence: dict[str, object] = {"rows": self._found.tables[name].rows}
-            if name in self._structure.side_of:
-                evidence["adds_to"] = self._structure.side_of[name]
-            beliefs.append(BeliefHeld(name, f"is of the kind {role.value}", evidence, 0.95))
-            for r in self._found.tables[name].references:
-                claim = f"points at {r.table}" + (f" where {r.selector} is {r.selected}" if r.selector else "")
-                told: dict[str, object] = {"found_there": round(r.share, 3), "known_by": r.known_by}
-                beliefs.append(BeliefHeld(f"{name}.{r.column}", claim, told, round(min(0.99, r.share), 3)))
-        if beliefs:
-            self._workspace.record(*beliefs)
-
     def _tables(self) -> None:
         candidates = match_tables(self._found, self._structure)
         for name, found in candidates.items():
-            self._settle_table(name, self._ladder.decide(table_matter(name, found, self._found.tables[name])))
+            self._settle_table(name, found)
         for name, found in match_links(self._found, self._structure, self._to).items():
             if found:
-                self._settle_table(name, self._ladder.decide(table_matter(name, found, self._found.tables[name])))
+                self._settle_table(name, found)
 
-    def _settle_table(self, name: str, decision: Decision) -> None:
+    def _settle_table(self, name: str, found: tuple[TableCandidate, ...]) -> None:
+        decision = self._ladder.decide(table_matter(name, found, self._found.tables[name]))
         if decision.answer is not None:
             self._to[name] = decision.answer
 
@@ -205,25 +195,10 @@ class _Drafter:
             self._used[name].add(found.column)
         skip = set(table.primary_key) if identity != "none" else set()
         self._constants(name, table, skip)
-        for match in match_fields(relation, table, self._to, skip=frozenset(skip), alike=self._alike(name)):
+        for match in match_fields(
+            relation, table, self._to, skip=frozenset(skip), alike=likeness(self._found.samples[name])
+        ):
             self._field(name, relation, table, match)
-
-    def _alike(self, name: str) -> Callable[[str, str], float]:
-        """The share of the sample's rows in which two columns of the main table hold the same text."""
-        sample = self._found.samples[name]
-        columns: dict[str, list[str]] = {}
-
-        def texts(column: str) -> list[str]:
-            if column not in columns:
-                values = sample.column(column).to_pylist() if column in sample.column_names else []
-                columns[column] = ["" if v is None else str(v).strip().casefold() for v in values]
-            return columns[column]
-
-        def alike(a: str, b: str) -> float:
-            pairs = [(x, y) for x, y in zip(texts(a), texts(b), strict=False) if x or y]
-            return sum(x == y for x, y in pairs) / len(pairs) if pairs else 0.0
-
-        return alike
 
     def _constants(self, name: str, table: Table, skip: set[str]) -> None:
         for column in table.columns:
@@ -273,7 +248,10 @@ class _Drafter:
     def _own_expression(self, name: str, match: FieldMatch, sql: str, question: str) -> None:
         """An expression that a person wrote; one that can't be compiled leaves the field open."""
         relation = self._structure.relations[name]
-        foreign = next((f for f in self._found.target.tables[self._to[name]].foreign_keys if f.columns == (match.column.name,)), None)
+        foreign = next(
+            (f for f in self._found.target.tables[self._to[name]].foreign_keys if f.columns == (match.column.name,)),
+            None,
+        )
         try:
             Compiler({o.name: "VARCHAR" for o in relation.columns}).compile(sql, f"{name}.{match.column.name}")
             drawn = tuple(columns_of(sql))
@@ -371,7 +349,11 @@ class _Drafter:
         """What was decided on failures that an earlier preview found stays decided."""
         for subject, answer in self._ladder.settled("remedy").items():
             entity, _, column = subject.partition(".")
-            if answer == "null" and entity in self._loop.plan.entities and column in self._loop.plan.entities[entity].fields:
+            if (
+                answer == "null"
+                and entity in self._loop.plan.entities
+                and column in self._loop.plan.entities[entity].fields
+            ):
                 self._loop.act(SetOtherwise(entity, column, "null"))
 
     def _finish(self, name: str) -> None:
@@ -387,7 +369,9 @@ class _Drafter:
         made = self._ladder.question(question)
         if made is None:
             return []
-        return [str(c["answer"]).removeprefix("column:") for c in made.candidates if str(c["answer"]).startswith("column:")]
+        return [
+            str(c["answer"]).removeprefix("column:") for c in made.candidates if str(c["answer"]).startswith("column:")
+        ]
 
     def _hold(self) -> dict[str, tuple[str, ...]]:
         """Holds the entities that wait, and those that can't do without one that does."""
@@ -405,8 +389,3 @@ class _Drafter:
         for name, questions in waiting.items():
             self._loop.act(HoldEntity(name, tuple(questions)))
         return {n: tuple(q) for n, q in waiting.items()}
-
-
-def quoted_for(source: Source, name: str) -> str:
-    """An identifier as a plan's SELECT says it: bare where every system reads it so, else quoted."""
-    return name if quoted(name) == name else source.quote(name)

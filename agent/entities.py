@@ -45,7 +45,11 @@ def match_tables(found: Survey, structure: Structure) -> dict[str, tuple[TableCa
             fits = _key_fits(found, name, target)
             if not fits:
                 strength *= 0.5  # a table of codes that are their own keys: reference data, not records
-            evidence: dict[str, object] = {"names": round(named, 2), "columns_that_fit": round(covered, 2), "of": looked}
+            evidence: dict[str, object] = {
+                "names": round(named, 2),
+                "columns_that_fit": round(covered, 2),
+                "of": looked,
+            }
             if not fits:
                 evidence["key_fits"] = False
             scored.append(TableCandidate(target.name, round(strength, 3), evidence=evidence))

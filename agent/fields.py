@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from agent.lexicon import column_meaning
-from agent.match import FieldCandidate, FieldMatch
+from agent.match import FieldMatch
 from agent.matter import Matter, Option, Stakes
 from agent.models.protocol import Match
+from agent.rivals import FieldCandidate
 from agent.structure import Relation
 from agent.view import sample_values
 from connectors.protocols import Kind, Table

@@ -85,7 +85,10 @@ def draft_job(
 
 @contextmanager
 def _opened(
-    request: JobRequest, progress: Watch, stop: Callable[[], bool], confirm: Callable[[Preview], bool],
+    request: JobRequest,
+    progress: Watch,
+    stop: Callable[[], bool],
+    confirm: Callable[[Preview], bool],
     ask: Ask | None = None,
 ) -> Iterator[_Run]:
     """Both systems connected, the job locked and begun."""
@@ -98,7 +101,9 @@ def _opened(
         to_system = open_target(target)
         stack.callback(to_system.close)
         if not to_system.catalogue().tables:
-            raise CatalogueError("the target holds no tables", where=to_system.dsn, advice="create the target's schema first")
+            raise CatalogueError(
+                "the target holds no tables", where=to_system.dsn, advice="create the target's schema first"
+            )
         paths.create()
         stack.enter_context(JobLock(paths))
         workspace = stack.enter_context(Workspace.open(paths, write=True))
@@ -126,7 +131,9 @@ def resume_job(
     with Workspace.open(paths) as workspace:
         begun = next((e.event for e in workspace.events(types=[JobStarted]) if isinstance(e.event, JobStarted)), None)
     if begun is None:
-        raise WorkspaceError(f"the job {paths.job} never began", where=str(paths.folder), advice="migrate run starts one")
+        raise WorkspaceError(
+            f"the job {paths.job} never began", where=str(paths.folder), advice="migrate run starts one"
+        )
     options = begun.options
     request = JobRequest(
         source_dsn=dsn_again(source_dsn, options.get("source_dsn"), "--source"),
@@ -241,7 +248,9 @@ class _Run:
         return drafted, self._kept(drafted.plan)
 
     def _given_before(self) -> bool:
-        begun = next((e.event for e in self._workspace.events(types=[JobStarted]) if isinstance(e.event, JobStarted)), None)
+        begun = next(
+            (e.event for e in self._workspace.events(types=[JobStarted]) if isinstance(e.event, JobStarted)), None
+        )
         return begun is not None and bool(begun.options.get("plan"))
 
     def _frozen(self, plan: Plan, last: Plan | None) -> Plan:
@@ -260,7 +269,9 @@ class _Run:
     def _begun(self) -> set[str]:
         """The entities whose rows have begun to move."""
         return {
-            e.event.entity for e in self._workspace.events(types=[BatchCommitted]) if isinstance(e.event, BatchCommitted)
+            e.event.entity
+            for e in self._workspace.events(types=[BatchCommitted])
+            if isinstance(e.event, BatchCommitted)
         }
 
     def _kept(self, plan: Plan) -> Plan:
@@ -292,7 +303,14 @@ class _Run:
 
     def _context(self, checked: CheckedPlan) -> Context:
         return Context(
-            self._paths, self._workspace, self._source, self._target, checked, self._identity, self._passed_on, self._stop
+            self._paths,
+            self._workspace,
+            self._source,
+            self._target,
+            checked,
+            self._identity,
+            self._passed_on,
+            self._stop,
         )
 
     def _passed_on(self, step: Progress) -> None:

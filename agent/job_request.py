@@ -94,7 +94,9 @@ def begin_job(workspace: Workspace, request: JobRequest, job: str, source: Dsn, 
     if begun is not None:
         if (begun.options.get("from"), begun.options.get("to")) != (source.identity, target.identity):
             raise UsageError(
-                f"the job {job} is of other systems", where=str(workspace.paths.folder), advice="choose another --job name"
+                f"the job {job} is of other systems",
+                where=str(workspace.paths.folder),
+                advice="choose another --job name",
             )
         return
     options = {

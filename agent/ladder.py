@@ -97,7 +97,9 @@ class Ladder:
         if answered is not None and answered.answer is not None:
             answer = str(answered.answer)
             if answer == NONE or matter.takes(answer):
-                decision = Decision(matter.id, None if answer == NONE else answer, "ask", 1.0, f"answered by {answered.by}")
+                decision = Decision(
+                    matter.id, None if answer == NONE else answer, "ask", 1.0, f"answered by {answered.by}"
+                )
                 made = self._made.get(matter.id)
                 if made is None or made.rung != "ask" or made.choice != decision.answer:
                     self._learn(matter, decision.answer)
@@ -272,4 +274,7 @@ def _reason(option: Option) -> str:
 
 
 def _listed(matter: Matter) -> list[dict[str, object]]:
-    return [{"answer": o.answer, "label": o.label, "weight": round(o.weight, 3), "evidence": o.evidence} for o in matter.options[:8]]
+    return [
+        {"answer": o.answer, "label": o.label, "weight": round(o.weight, 3), "evidence": o.evidence}
+        for o in matter.options[:8]
+    ]

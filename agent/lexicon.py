@@ -27,7 +27,16 @@ _PATTERNS = sorted(
     ((frozenset(p.split()), meaning) for meaning, patterns in MEANINGS.items() for p in patterns),
     key=lambda item: (-len(item[0]), item[1]),
 )
-_QUALIFIERS = frozenset(word for word in PREFERENCE if word) | {"first", "last", "start", "end", "expected", "next", "full", "external"}
+_QUALIFIERS = frozenset(word for word in PREFERENCE if word) | {
+    "first",
+    "last",
+    "start",
+    "end",
+    "expected",
+    "next",
+    "full",
+    "external",
+}
 
 
 _NAMED = {"stage", "status", "type", "category", "industry", "country", "city", "region", "department", "source"}

@@ -266,11 +266,37 @@ MEANINGS: dict[str, tuple[str, ...]] = {
     "birth_date": ("birth date", "birth"),
     "joined_at": ("joined date", "joined time", "joined", "hired", "hired date"),
     "created_at": ("created date", "created time", "created", "created date time"),
-    "modified_at": ("modified date", "modified time", "modified", "last modified", "last modified date", "modified date time"),
+    "modified_at": (
+        "modified date",
+        "modified time",
+        "modified",
+        "last modified",
+        "last modified date",
+        "modified date time",
+    ),
     "created_by": ("created by", "created by id", "created user", "created user id", "created by user id"),
-    "modified_by": ("modified by", "modified by id", "modified user", "modified user id", "last modified by", "modified by user id"),
+    "modified_by": (
+        "modified by",
+        "modified by id",
+        "modified user",
+        "modified user id",
+        "last modified by",
+        "modified by user id",
+    ),
     "deleted_at": ("deleted date", "deleted time"),
-    "owner": ("owner", "owner id", "owner user", "owner user id", "organisation owner", "organisation owner id", "customer owner", "organisation reports", "organisation reports id", "customer reports", "customer reports id"),
+    "owner": (
+        "owner",
+        "owner id",
+        "owner user",
+        "owner user id",
+        "organisation owner",
+        "organisation owner id",
+        "customer owner",
+        "organisation reports",
+        "organisation reports id",
+        "customer reports",
+        "customer reports id",
+    ),
     "reports_to": ("reports id", "reports"),
     "start_at": ("start date", "start time", "start", "date start", "start date time"),
     "end_at": ("end date", "end time", "end", "end date time"),
@@ -291,10 +317,15 @@ MEANINGS: dict[str, tuple[str, ...]] = {
 }
 
 # Tokens that say little by themselves; they weigh less when two names are held side by side.
-FAINT = frozenset(["date", "time", "number", "code", "id", "type", "by", "data", "info", "value", "address"])
+FAINT = frozenset("date time number code id type by data info value address".split())  # noqa: SIM905
 
 # Words that are noise in a name.
-NOISE = frozenset(["to", "with", "am", "sales", "is", "has", "the", "of", "a", "an", "for", "and", "der", "die", "das", "de", "la", "le", "el", "du", "des", "c", "tbl", "table", "fld", "field", "col", "vw", "custom", "cf", "x", "studio", "cstm", "crm", "sf"])
+NOISE = frozenset(
+    (  # noqa: SIM905
+        "to with am sales is has the of a an for and der die das de la le el du des c tbl table fld field col "
+        "vw custom cf x studio cstm crm sf"
+    ).split()
+)
 
 # Qualifiers that exclude one another: two names that carry different ones of a group mean different things.
 EXCLUSIVE: tuple[frozenset[str], ...] = (

@@ -54,7 +54,9 @@ class Loop:
             failure = Failure(f"{action.name}: {why}", 1)
             again = key in self._refused
             self._refused.add(key)
-            feedback = Feedback(action.name, "refused", failed=(failure,), attend=() if again else (why,), cost=cost or Price())
+            feedback = Feedback(
+                action.name, "refused", failed=(failure,), attend=() if again else (why,), cost=cost or Price()
+            )
         else:
             self.plan = action.apply(self.plan)
             subject = ".".join(str(v) for k, v in arguments(action).items() if k in ("entity", "field", "map"))

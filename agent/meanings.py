@@ -44,7 +44,9 @@ def in_company(out: dict[str, Meaning], table: str) -> dict[str, Meaning]:
     a status."""
     out = dict(out)
     cores = [m.core for m in out.values()]
-    person = frozenset({"first_name"}) in cores or frozenset({"last_name"}) in cores or frozenset({"full_name"}) in cores
+    person = (
+        frozenset({"first_name"}) in cores or frozenset({"last_name"}) in cores or frozenset({"full_name"}) in cores
+    )
     rules: list[tuple[bool, str, str]] = [
         (frozenset({"first_name"}) in cores and frozenset({"last_name"}) not in cores, "name", "last_name"),
         (person and frozenset({"job_title"}) not in cores, "title", "job_title"),

@@ -44,7 +44,12 @@ def dated(name: str, form: str) -> str:
 
 
 def propose(
-    model: Model, bench: Bench, column: Column, columns: Sequence[str], profile: ColumnProfile, sample: pa.Table,
+    model: Model,
+    bench: Bench,
+    column: Column,
+    columns: Sequence[str],
+    profile: ColumnProfile,
+    sample: pa.Table,
     view: str = "",
 ) -> tuple[str | None, Trial, Price]:
     """The model's expression for a target column, if one passed on the sample within two tries; `view` is the
@@ -79,11 +84,11 @@ def _grammar(columns: Sequence[str], column: Column) -> str:
     }.get(column.kind, ["trim", "lower", "upper", "html_text", "mojibake", "email", "phone", "country"])  # fmt: skip
     named = " | ".join(f'"{c}"' for c in calls)
     return (
-        'root ::= call | strptime | split | column\n'
+        "root ::= call | strptime | split | column\n"
         f"column ::= {names}\n"
         f'call ::= ({named}) "(" column ")"\n'
         'strptime ::= "strptime(" column ", \'" form "\')"\n'
-        'form ::= [%dmYybHMS./ :-]+\n'
+        "form ::= [%dmYybHMS./ :-]+\n"
         'split ::= "trim(split_part(" column ", \'" [,;|/ -] "\', " [1-3] "))"\n'
     )
 

@@ -67,14 +67,26 @@ def open_questions(workspace: Workspace) -> list[Question]:
 def question_of(event: QuestionAsked, position: int = 0) -> Question:
     """The question that an event of the log asks."""
     return Question(
-        event.id, event.kind, event.subject, event.text, tuple(event.candidates), event.evidence, tuple(event.holds), position
+        event.id,
+        event.kind,
+        event.subject,
+        event.text,
+        tuple(event.candidates),
+        event.evidence,
+        tuple(event.holds),
+        position,
     )
 
 
 def read_answer(found: Question, answer: Any) -> Any:
     """What a person's answer comes to, as it is recorded: a candidate's `answer`, `none`, `sql:` and an expression,
     a map of values, or text. Raises UsageError or ExpressionError for what is no answer to that question."""
-    if isinstance(answer, str) and answer.isdigit() and 1 <= int(answer) <= len(found.candidates) and found.kind != "values":
+    if (
+        isinstance(answer, str)
+        and answer.isdigit()
+        and 1 <= int(answer) <= len(found.candidates)
+        and found.kind != "values"
+    ):
         answer = found.candidates[int(answer) - 1]["answer"]
     allowed = {c["answer"] for c in found.candidates} | {NONE}
     if found.kind == "values" and isinstance(answer, str):

@@ -28,7 +28,9 @@ def find_references(
     found: list[Reference] = []
     for foreign in table.foreign_keys:
         if len(foreign.columns) == 1 and foreign.referred_table in tables:
-            found.append(Reference(foreign.columns[0], foreign.referred_table, foreign.referred_columns[0], 1.0, "declared"))
+            found.append(
+                Reference(foreign.columns[0], foreign.referred_table, foreign.referred_columns[0], 1.0, "declared")
+            )
     declared = {r.column for r in found}
     lookups = _Lookups(source, tables)
     selectors = _selectors(tables[table.name], tables)
@@ -93,7 +95,11 @@ def _may_point(table: str, profile: ColumnProfile, own: TableProfile) -> bool:
     written = words(profile.column.name)
     meaning = column_meaning(profile.column.name)
     roles = {"owner", "created_by", "modified_by", "reports_to", "parent"}
-    return "id" in meaning.faint or (bool(written) and written[-1] in ("id", "ref", "fk", "nr", "key")) or bool(meaning.core & roles)
+    return (
+        "id" in meaning.faint
+        or (bool(written) and written[-1] in ("id", "ref", "fk", "nr", "key"))
+        or bool(meaning.core & roles)
+    )
 
 
 def _plain_key(column: str) -> bool:

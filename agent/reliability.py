@@ -15,9 +15,7 @@ _UNMEASURED = 0.5
 _SCRIPTED = 0.97  # a script in a test stands for a model that was found to be good
 
 
-def after(
-    model: str, match: Match | None, prior: Sequence[float], exists: float, said: Sequence[float]
-) -> list[float]:
+def after(model: str, match: Match | None, prior: Sequence[float], exists: float, said: Sequence[float]) -> list[float]:
     """The probability of each option once the model gave `said`; the last one is "none of these".
 
     `prior` are the options' probabilities before, `exists` the probability that any of them is right.

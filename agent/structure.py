@@ -7,13 +7,14 @@ on the joined column, by key or by GROUP BY.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from agent.lexicon import column_meaning, table_meaning, words
 from agent.profile import ColumnProfile, Reference, TableProfile
 from agent.survey import Survey
+from workspace.events import BeliefHeld
 
 _META = {"created_at", "modified_at", "created_by", "modified_by", "deleted", "owner"}
 _CONTACT_POINTS = {"email", "phone", "address", "street", "website"}
@@ -93,7 +94,9 @@ def find_structure(found: Survey, quote: Callable[[str], str]) -> Structure:
             roles[name] = Role.LINK
         else:
             roles[name] = Role.ENTITY
-    pointed = {r.table for n, t in found.tables.items() if roles[n] is Role.LINK for r in t.references if not r.selector}
+    pointed = {
+        r.table for n, t in found.tables.items() if roles[n] is Role.LINK for r in t.references if not r.selector
+    }
     for name in pointed:
         if roles[name] is Role.ENTITY and _holds_contact_points(found.tables[name]):
             roles[name] = Role.ADDRESSES
@@ -102,14 +105,20 @@ def find_structure(found: Survey, quote: Callable[[str], str]) -> Structure:
             main = side_of[main]
         side_of[side] = main
     relations = {
-        name: _relation(name, found, roles, side_of, quote) for name, role in roles.items() if role in (Role.ENTITY, Role.LINK)
+        name: _relation(name, found, roles, side_of, quote)
+        for name, role in roles.items()
+        if role in (Role.ENTITY, Role.LINK)
     }
     return Structure(roles, side_of, relations)
 
 
 def relation_sql(relation: Relation, used: set[str], quote: Callable[[str], str]) -> str:
     """What `from:` says: the main table's name, or a SELECT with the side tables and the links that are used."""
-    kept = [j for j in relation.joins if not j.optional or any(o.through == j.table and o.name in used for o in relation.columns)]
+    kept = [
+        j
+        for j in relation.joins
+        if not j.optional or any(o.through == j.table and o.name in used for o in relation.columns)
+    ]
     if not kept and not relation.where:
         return relation.main
     tables = {j.table: j.alias for j in kept}
@@ -144,7 +153,9 @@ def _main_of(table: TableProfile, tables: dict[str, TableProfile]) -> str | None
 
 
 def _is_link(table: TableProfile) -> bool:
-    pointing = {r.column for r in table.references if not column_meaning(r.column).core & {"owner", "created_by", "modified_by"}}
+    pointing = {
+        r.column for r in table.references if not column_meaning(r.column).core & {"owner", "created_by", "modified_by"}
+    }
     if len(pointing) < 2:
         return False
     selectors = {r.selector for r in table.references if r.selector}
@@ -183,7 +194,9 @@ def _relation(
         return _link_relation(name, found, columns, references, quote)
     for make in (_contact_points, _parents, _lists):
         for join, extras, pointing in make(name, found, roles, taken, quote):
-            joins.append(replace(join, alias=f"j{len(joins) + 1}", sql=join.sql.replace("{alias}", f"j{len(joins) + 1}")))
+            joins.append(
+                replace(join, alias=f"j{len(joins) + 1}", sql=join.sql.replace("{alias}", f"j{len(joins) + 1}"))
+            )
             columns += extras
             references += pointing
             taken |= {e.name for e in extras}
@@ -281,8 +294,14 @@ def _lists(
                 continue
             as_name = column if column not in taken else f"{table.name}_{column}"
             if as_name not in taken:
-                origins.append(Origin(as_name, table.name, profile, through=f"{reference.column}>{table.name}", found=reference.share))
-        sql = f"LEFT JOIN {quote(table.name)} {{alias}} ON {{alias}}.{quote(reference.key)} = m.{quote(reference.column)}"
+                origins.append(
+                    Origin(
+                        as_name, table.name, profile, through=f"{reference.column}>{table.name}", found=reference.share
+                    )
+                )
+        sql = (
+            f"LEFT JOIN {quote(table.name)} {{alias}} ON {{alias}}.{quote(reference.key)} = m.{quote(reference.column)}"
+        )
         yield Join(f"{reference.column}>{table.name}", "", sql, optional=True), origins, []
 
 
@@ -322,3 +341,18 @@ def _grouped(name: str, back: Reference, selected: list[str], rows: str, quote: 
     columns = ", ".join([f"l.{quote(back.column)} AS {of}", *selected])
     inner = f"SELECT {columns} FROM {rows} GROUP BY l.{quote(back.column)}"
     return f"LEFT JOIN ({inner}) {{alias}} ON {{alias}}.{of} = m.{quote(back.key)}"
+
+
+def beliefs(tables: Mapping[str, TableProfile], structure: Structure) -> list[BeliefHeld]:
+    """What is held true of how the source hangs together, with its evidence, for the log."""
+    out = []
+    for name, role in structure.roles.items():
+        evidence: dict[str, object] = {"rows": tables[name].rows}
+        if name in structure.side_of:
+            evidence["adds_to"] = structure.side_of[name]
+        out.append(BeliefHeld(name, f"is of the kind {role.value}", evidence, 0.95))
+        for r in tables[name].references:
+            claim = f"points at {r.table}" + (f" where {r.selector} is {r.selected}" if r.selector else "")
+            told: dict[str, object] = {"found_there": round(r.share, 3), "known_by": r.known_by}
+            out.append(BeliefHeld(f"{name}.{r.column}", claim, told, round(min(0.99, r.share), 3)))
+    return out

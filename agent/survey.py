@@ -56,7 +56,9 @@ def survey(
         progress(name, done, len(catalogue.tables))
         tables[name], samples[name] = profile_table(source, table)
     if not any(t.rows for t in tables.values()):
-        raise CatalogueError("every table of the source is empty", where=source.dsn, advice="is this the right database?")
+        raise CatalogueError(
+            "every table of the source is empty", where=source.dsn, advice="is this the right database?"
+        )
     tables = with_habits(tables)
     for name in tables:
         found = find_references(source, catalogue.tables[name], tables, samples)
@@ -72,7 +74,9 @@ def profile_table(source: Source, table: Table) -> tuple[TableProfile, pa.Table]
     rows = source.count(table.name)
     exact = rows <= EXACT_ROWS
     counts = _counts(source, table) if exact and rows else {}
-    sample = _sample(source, table, rows) if rows else pa.table({c.name: pa.array([], pa.string()) for c in table.columns})
+    sample = (
+        _sample(source, table, rows) if rows else pa.table({c.name: pa.array([], pa.string()) for c in table.columns})
+    )
     columns = {}
     for column in table.columns:
         values = _texts(sample, column.name)
@@ -193,7 +197,9 @@ def _key(source: Source, table: Table, columns: dict[str, ColumnProfile], rows: 
     for unique in table.unique_keys:
         if unique.where is None and unique.columns and all(not _nullable(table, c) for c in unique.columns):
             return tuple(unique.columns), "declared"
-    likely = sorted(columns.values(), key=lambda c: ("id" not in c.column.name.lower(), list(columns).index(c.column.name)))
+    likely = sorted(
+        columns.values(), key=lambda c: ("id" not in c.column.name.lower(), list(columns).index(c.column.name))
+    )
     for profile in likely:
         keyed = profile.column.kind in (Kind.TEXT, Kind.INTEGER, Kind.UUID)
         if not keyed or not profile.distinct == profile.filled == profile.rows > 1:
@@ -238,3 +244,19 @@ def _text(value: object) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return "" if value is None else str(value)
+
+
+def likeness(sample: pa.Table) -> Callable[[str, str], float]:
+    """Tells the share of a sample's rows in which two columns hold the same text, of those where either has one."""
+    columns: dict[str, list[str]] = {}
+
+    def texts(column: str) -> list[str]:
+        if column not in columns:
+            columns[column] = ["" if v is None else v.strip().casefold() for v in _texts(sample, column)]
+        return columns[column]
+
+    def alike(a: str, b: str) -> float:
+        pairs = [(x, y) for x, y in zip(texts(a), texts(b), strict=False) if x or y]
+        return sum(x == y for x, y in pairs) / len(pairs) if pairs else 0.0
+
+    return alike

@@ -18,7 +18,21 @@ from agent.structure import Relation
 from connectors.protocols import Kind, Table
 from workspace.signature import column_pattern
 
-_COPIES = {"old", "backup", "bak", "tmp", "temp", "copy", "archive", "audit", "history", "log", "test", "import", "deleted"}
+_COPIES = {
+    "old",
+    "backup",
+    "bak",
+    "tmp",
+    "temp",
+    "copy",
+    "archive",
+    "audit",
+    "history",
+    "log",
+    "test",
+    "import",
+    "deleted",
+}
 
 
 @dataclass(frozen=True)

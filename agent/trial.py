@@ -73,7 +73,9 @@ class Bench:
                 layers.append(f"h{len(layers)} AS (SELECT *, {calls} FROM {before})")
                 before = f"h{len(layers) - 1}"
         shown = identifier(drawn) if drawn else "NULL"
-        layers.append(f"vals AS (SELECT {piece.sql} AS _v, {piece.reason or 'NULL'} AS _e, {shown} AS _s FROM {before})")
+        layers.append(
+            f"vals AS (SELECT {piece.sql} AS _v, {piece.reason or 'NULL'} AS _e, {shown} AS _s FROM {before})"
+        )
         reason = f"coalesce(_e, {cast.reason or 'NULL'})"
         sql = f"WITH {', '.join(layers)} SELECT _s, {cast.value} AS v, {reason} AS r FROM vals"
         self._duck.register("sample_rows", sample.slice(0, TRIED))

@@ -105,8 +105,12 @@ for _index, _line in enumerate(line for line in _GROUPS.splitlines() if line):
         _MEANINGS.setdefault(_value, set()).add(_index)
 
 # Words that turn a value's meaning: a value that holds one is never placed by the words around it.
-_TURNING = frozenset(["not", "no", "non", "ex", "former", "potential", "lost", "un", "never", "kein", "nicht", "ohne", "without", "pre", "dead", "old", "inactive"])
-_EMPTY = frozenset(["and", "the", "of", "und", "de", "la", "le", "und", "&", "in", "for"])
+_TURNING = frozenset(
+    (  # noqa: SIM905
+        "not no non ex former potential lost un never kein nicht ohne without pre dead old inactive"
+    ).split()
+)
+_EMPTY = frozenset("and the of und de la le und & in for".split())  # noqa: SIM905
 
 
 @dataclass(frozen=True)
@@ -180,4 +184,8 @@ def _alike(a: str, b: str) -> bool:
     if a == b:
         return True
     shorter, longer = sorted((a, b), key=len)
-    return len(shorter) >= 4 and longer.startswith(shorter) and longer[len(shorter) :] in {"s", "es", "en", "e", "er", "n", "ing", "al"}
+    return (
+        len(shorter) >= 4
+        and longer.startswith(shorter)
+        and longer[len(shorter) :] in {"s", "es", "en", "e", "er", "n", "ing", "al"}
+    )

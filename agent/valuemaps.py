@@ -102,7 +102,13 @@ def _chosen(ladder: Ladder, subject: str, value: str, hit: Hit, labels: tuple[st
         return None, Price()
     options = [Option(hit.label, hit.label, hit.score)]
     options += [Option(label, label, 0.05) for label in labels if label != hit.label][:8]
-    matter = Matter("value", f"{subject}", f"Which label means the same as the value? Field {subject}.", tuple(options), data=value[:60])
+    matter = Matter(
+        "value",
+        f"{subject}",
+        f"Which label means the same as the value? Field {subject}.",
+        tuple(options),
+        data=value[:60],
+    )
     decision = ladder.says(matter)
     return (None if decision.open else decision.answer), decision.price
 

@@ -193,7 +193,9 @@ def test_a_job_of_other_systems_is_refused(crm: Path, cloud: Database, tmp_path:
 
 
 def test_a_password_is_kept_nowhere_and_asked_for_again(crm: Path, cloud: Database, tmp_path: Path) -> None:
-    request = JobRequest(f"sqlite:///{crm}", cloud.dsn, model="none", yes=True, job="job", zone=ZONE, base=tmp_path, dry_run=True)
+    request = JobRequest(
+        f"sqlite:///{crm}", cloud.dsn, model="none", yes=True, job="job", zone=ZONE, base=tmp_path, dry_run=True
+    )
     run_job(request)
     secret = cloud.dsn.split(":")[2].split("@")[0]
     for file in (tmp_path / ".packhorse").rglob("*"):
@@ -223,7 +225,11 @@ def test_a_scripted_model_drives_the_draft_of_a_real_pair(crm: Path, cloud: Data
     source, target = open_source(f"sqlite:///{crm}"), open_target(cloud.socket_dsn)
     with Workspace.open(JobPaths(tmp_path, "with"), write=True) as workspace:
         made = draft(source, target.catalogue(), workspace, model=model, zone=ZONE)
-        chosen = [e.event for e in workspace.events(types=[DecisionMade]) if isinstance(e.event, DecisionMade) and e.event.rung == "choose"]
+        chosen = [
+            e.event
+            for e in workspace.events(types=[DecisionMade])
+            if isinstance(e.event, DecisionMade) and e.event.rung == "choose"
+        ]
         questions = len(open_questions(workspace))
     with Workspace.open(JobPaths(tmp_path, "without"), write=True) as workspace:
         draft(source, target.catalogue(), workspace, zone=ZONE)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent.ladder import Budget, Ladder
-from agent.matter import Matter, Option
+from agent.matter import Matter, Option, Stakes
 from agent.models.protocol import Match
 from agent.models.scripted import ScriptedModel
 from agent.questions import answer_question, open_questions
@@ -23,11 +23,13 @@ def workspace(tmp_path: Path) -> Workspace:
     return Workspace.open(JobPaths(tmp_path, "ladder"), write=True)
 
 
-def _matter(*weights: float, stakes: str = "normal", kind: str = "field", none: float | None = None) -> Matter:
+def _matter(*weights: float, stakes: Stakes = "normal", kind: str = "field", none: float | None = None) -> Matter:
     options = tuple(
         Option(f"column:c{i}", f"c{i}", w, {"names": w}, f"contacts.{'abc'[i]}") for i, w in enumerate(weights)
     )
-    return Matter(kind, "people.mobile", "Which column?", options, none_weight=none, signature="people.mobile", stakes=stakes)  # type: ignore[arg-type]
+    return Matter(
+        kind, "people.mobile", "Which column?", options, none_weight=none, signature="people.mobile", stakes=stakes
+    )
 
 
 def _decisions(workspace: Workspace) -> list[DecisionMade]:

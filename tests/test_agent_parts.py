@@ -12,7 +12,7 @@ from agent.actions import AddEntity, HoldEntity, MapField, SetOtherwise, SetValu
 from agent.draft import draft
 from agent.loop import Loop, last_plan
 from agent.models.scripted import ScriptedModel
-from agent.profile import profile_values
+from agent.profile import ColumnProfile, profile_values
 from agent.propose import date_forms, propose
 from agent.questions import answer_question, open_questions
 from agent.trial import Bench
@@ -137,16 +137,16 @@ def test_a_trial_counts_what_arrives_and_shows_only_shapes() -> None:
     assert refused.share == 0
 
 
-def _profile(*values: str) -> object:
+def _profile(*values: str) -> ColumnProfile:
     column = Column("dob", "text", Kind.TEXT)
     return profile_values(column, values, rows=len(values), nulls=0, blanks=0, distinct=len(set(values)), capped=False)
 
 
 def test_one_form_of_date_that_takes_all_values_is_found_and_two_are_told_apart() -> None:
-    assert list(date_forms(_profile("31.12.1999", "01.02.1980"))) == ["%d.%m.%Y"]  # type: ignore[arg-type]
-    both = date_forms(_profile("01/02/1980", "03/04/1981"))  # type: ignore[arg-type]
+    assert list(date_forms(_profile("31.12.1999", "01.02.1980"))) == ["%d.%m.%Y"]
+    both = date_forms(_profile("01/02/1980", "03/04/1981"))
     assert {"%d/%m/%Y", "%m/%d/%Y"} <= set(both)
-    assert date_forms(_profile("anything", "at all")) == {}  # type: ignore[arg-type]
+    assert date_forms(_profile("anything", "at all")) == {}
 
 
 def test_a_proposal_counts_only_after_it_passed_and_failures_go_back_to_the_model() -> None:
@@ -154,21 +154,28 @@ def test_a_proposal_counts_only_after_it_passed_and_failures_go_back_to_the_mode
     profile = _profile("1999|12|31", "1980|02|01")
     model = ScriptedModel(["strptime(dob, '%Y/%m/%d')", "strptime(dob, '%Y|%m|%d')"])
     with Bench() as bench:
-        found, trial, price = propose(model, bench, TARGET.tables["people"].columns[2], ["dob"], profile, sample)  # type: ignore[arg-type]
+        found, trial, price = propose(model, bench, TARGET.tables["people"].columns[2], ["dob"], profile, sample)
     assert found == "strptime(dob, '%Y|%m|%d')"
     assert trial.share == 1
     assert price.calls == 2
     assert "failed" in model.asked[1][0].question
     with Bench() as bench:
-        found, _, _ = propose(ScriptedModel(["trim(dob)"] * 2), bench, TARGET.tables["people"].columns[2], ["dob"], profile, sample)  # type: ignore[arg-type]
+        found, _, _ = propose(
+            ScriptedModel(["trim(dob)"] * 2), bench, TARGET.tables["people"].columns[2], ["dob"], profile, sample
+        )
     assert found is None
 
 
 def _source(folder: Path, dates: list[str], phones: list[str]) -> str:
     file = folder / "small.db"
     connection = sqlite3.connect(file)
-    connection.execute("CREATE TABLE contacts(id VARCHAR(36) PRIMARY KEY, name TEXT, birthday VARCHAR(20), phone VARCHAR(40))")
-    rows = [(f"{i:08x}-0000-4000-8000-000000000000", f"Person {i}", d, p) for i, (d, p) in enumerate(zip(dates, phones, strict=True))]
+    connection.execute(
+        "CREATE TABLE contacts(id VARCHAR(36) PRIMARY KEY, name TEXT, birthday VARCHAR(20), phone VARCHAR(40))"
+    )
+    rows = [
+        (f"{i:08x}-0000-4000-8000-000000000000", f"Person {i}", d, p)
+        for i, (d, p) in enumerate(zip(dates, phones, strict=True))
+    ]
     connection.executemany("INSERT INTO contacts VALUES (?, ?, ?, ?)", rows)
     connection.commit()
     return f"sqlite:///{file}"
@@ -185,7 +192,9 @@ PHONES = ["+49 30 901820", "+44 20 7946 0018"] * 20
 
 
 def test_dates_in_one_usual_form_are_read_by_it(tmp_path: Path, workspace: Workspace) -> None:
-    plan = _drafted(_source(tmp_path, [f"{d:02}.06.1980" for d in range(1, 29)] + ["31.12.1999"] * 12, PHONES), workspace)
+    plan = _drafted(
+        _source(tmp_path, [f"{d:02}.06.1980" for d in range(1, 29)] + ["31.12.1999"] * 12, PHONES), workspace
+    )
     assert plan.entities["contacts"].fields["birthday"].sql == "strptime(nullif(trim(birthday), ''), '%d.%m.%Y')"
 
 

@@ -65,7 +65,11 @@ def test_a_relation_never_multiplies_rows(crm: Path, tmp_path: Path) -> None:
 def test_the_log_gets_no_value_of_a_person(crm: Path, tmp_path: Path) -> None:
     found, events = _survey(f"sqlite:///{crm}", tmp_path)
     logged = " ".join(str(e.profile) for e in events)
-    personal = [v for c in ("last_name", "first_name", "primary_address_street") for v in found.tables["contacts"].columns[c].samples]
+    personal = [
+        v
+        for c in ("last_name", "first_name", "primary_address_street")
+        for v in found.tables["contacts"].columns[c].samples
+    ]
     assert personal
     assert not [v for v in personal if f"'{v}'" in logged]
     assert "Cold Call" in logged  # a picklist's wording is there
@@ -77,7 +81,9 @@ def test_a_large_table_is_sampled_from_all_over_its_key(tmp_path: Path) -> None:
     file = tmp_path / "large.db"
     connection = sqlite3.connect(file)
     connection.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, half TEXT)")
-    connection.executemany("INSERT INTO t VALUES (?, ?)", ((i, "late" if i > 40_000 else "early") for i in range(60_000)))
+    connection.executemany(
+        "INSERT INTO t VALUES (?, ?)", ((i, "late" if i > 40_000 else "early") for i in range(60_000))
+    )
     connection.commit()
     found, _ = _survey(f"sqlite:///{file}", tmp_path)
     table = found.tables["t"]

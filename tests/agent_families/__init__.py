@@ -15,12 +15,81 @@ from pathlib import Path
 from connectors.protocols import Catalogue, Column, ForeignKey, Kind, Table, UniqueKey
 
 HERE = Path(__file__).parent
-FIRST = ["Ana", "Bo", "Carla", "Deniz", "Erik", "Fatima", "Georg", "Hana", "Ivan", "Jürgen", "Kenji", "Lena", "Marek", "Nadia", "Olga", "Pedro", "Rosa", "Sven", "Tomás", "Ute"]
-LAST = ["Alvarez", "Bauer", "Chen", "Dubois", "Eriksen", "Fischer", "Garcia", "Hoffmann", "Ivanova", "Jensen", "Kowalski", "Lopez", "Meier", "Nowak", "Olsen", "Petit", "Rossi", "Schmidt"]
-CITIES = ["Berlin", "Madrid", "Lyon", "Porto", "Gdańsk", "Utrecht", "Leeds", "Boston", "Graz", "Torino", "Osaka", "Köln"]
+FIRST = [
+    "Ana",
+    "Bo",
+    "Carla",
+    "Deniz",
+    "Erik",
+    "Fatima",
+    "Georg",
+    "Hana",
+    "Ivan",
+    "Jürgen",
+    "Kenji",
+    "Lena",
+    "Marek",
+    "Nadia",
+    "Olga",
+    "Pedro",
+    "Rosa",
+    "Sven",
+    "Tomás",
+    "Ute",
+]
+LAST = [
+    "Alvarez",
+    "Bauer",
+    "Chen",
+    "Dubois",
+    "Eriksen",
+    "Fischer",
+    "Garcia",
+    "Hoffmann",
+    "Ivanova",
+    "Jensen",
+    "Kowalski",
+    "Lopez",
+    "Meier",
+    "Nowak",
+    "Olsen",
+    "Petit",
+    "Rossi",
+    "Schmidt",
+]
+CITIES = [
+    "Berlin",
+    "Madrid",
+    "Lyon",
+    "Porto",
+    "Gdańsk",
+    "Utrecht",
+    "Leeds",
+    "Boston",
+    "Graz",
+    "Torino",
+    "Osaka",
+    "Köln",
+]
 COUNTRIES = ["Germany", "Spain", "France", "Portugal", "Poland", "Netherlands", "USA", "Austria", "Italy"]
 JOBS = ["Head of Sales", "Buyer", "CEO", "Engineer", "Accountant", "Project Manager", "Assistant"]
-WORDS = ["needs", "offer", "after", "the", "fair", "please", "call", "again", "about", "contract", "renewal", "old", "machine", "second", "visit"]
+WORDS = [
+    "needs",
+    "offer",
+    "after",
+    "the",
+    "fair",
+    "please",
+    "call",
+    "again",
+    "about",
+    "contract",
+    "renewal",
+    "old",
+    "machine",
+    "second",
+    "visit",
+]
 _KINDS = {
     "uuid": Kind.UUID, "bigint": Kind.INTEGER, "int": Kind.INTEGER, "text": Kind.TEXT, "numeric": Kind.DECIMAL,
     "bool": Kind.BOOLEAN, "date": Kind.DATE, "timestamptz": Kind.INSTANT, "enum": Kind.ENUM,
@@ -114,7 +183,13 @@ def _table(name: str, lines: list[str], family: Family) -> Table:
         base, _, labels = type_.rstrip("!").partition(":")
         key = "pk" in rest
         columns.append(
-            Column(column, base, _KINDS[base], nullable=not (required or key), labels=tuple(labels.split("|")) if labels else ())
+            Column(
+                column,
+                base,
+                _KINDS[base],
+                nullable=not (required or key),
+                labels=tuple(labels.split("|")) if labels else (),
+            )
         )
         primary += [column] if key else []
         foreign += [ForeignKey(f"{name}_{column}", (column,), r[2:], ("id",)) for r in rest if r.startswith("->")]
