@@ -138,9 +138,9 @@ class _Drafter:
         self._pending: list[_Pending] = []
 
     def run(self, keep: Callable[[Plan], Plan]) -> Draft:
-        held = beliefs(self._found.tables, self._structure)
-        if held:
-            self._workspace.record(*held)
+        found = beliefs(self._found.tables, self._structure)
+        if found:
+            self._workspace.record(*found)
         self._tables()
         for done, name in enumerate(self._to):
             self._watch("match", name, done, len(self._to))
