@@ -1,7 +1,7 @@
 """Writes docs/reference/ from the code and its tests, so that the manual can't differ from what it is about.
 
-Here are the command and the functions; `plan_page` and `registry_pages` make the others. `--check` writes nothing
-and exits with 1 when a file isn't current.
+Here are the command and the functions; `plan_page` and `registry_pages` make the others, `picture` the README's picture
+where it is missing. `--check` writes nothing and exits with 1 when a file isn't current.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from engine.functions import FUNCTIONS
 from engine.functions.protocol import DomainFunction
 
 sys.path.insert(0, str(Path(__file__).parent))  # docs is no package
+import picture
 from plan_page import plan_page
 from registry_pages import errors_page, events_page, reasons_page
 
@@ -32,9 +33,9 @@ HEAD = """\
 
 # The command
 
-`migrate VERB --help` says the same on a terminal. `--debug` may stand anywhere and shows a traceback where
-there is one. Results go to stdout, progress and errors to stderr; off a terminal, and with `NO_COLOR` set,
-there is no colour.
+`migrate VERB --help` says the same on a terminal. `--debug` may stand anywhere and shows a
+traceback where there is one. Results go to stdout, progress and errors to stderr; off a terminal,
+and with `NO_COLOR` set, there is no colour.
 
 | exit code | |
 |---|---|
@@ -45,9 +46,10 @@ there is no colour.
 | 4 | waiting for a person: `migrate answer` |
 | 130 | interrupted; `migrate resume` goes on |
 
-A DSN is an SQLAlchemy URL (`mysql://`, `mariadb://`, `postgresql://`, `sqlite:///FILE`), a folder of CSV files
-or one such file, or `'${NAME}'` for an environment variable that holds one of these. A password typed into a
-DSN works, is hidden from the process list at once, and is kept nowhere: not in a plan, a log or a workspace.
+A DSN is an SQLAlchemy URL (`mysql://`, `mariadb://`, `postgresql://`, `sqlite:///FILE`), a folder
+of CSV files or one such file, or `'${NAME}'` for an environment variable that holds one of these. A
+password typed into a DSN works, is hidden from the process list at once, and is kept nowhere: not
+in a plan, a log or a workspace.
 """
 
 
@@ -93,14 +95,15 @@ FUNCTIONS_HEAD = """\
 
 # What an expression may use
 
-An expression (`sql:` of a field, `where:` of an entity) is a scalar over one source row, in SQL as DuckDB reads it:
-columns, literals, comparisons, arithmetic, `and` `or` `not`, `in`, `between`, `like`, `ilike`, `is null`,
-`is distinct from`, `case`, `cast`, `||`, and the functions named here. No subquery, aggregate or window, and nothing
-that reaches a file or a network: what isn't listed is refused with its position, before anything moves. Source
-columns are text; beside a number, text is read as one. A regular expression has to be a literal.
+An expression (`sql:` of a field, `where:` of an entity) is a scalar over one source row, in SQL as
+DuckDB reads it: columns, literals, comparisons, arithmetic, `and` `or` `not`, `in`, `between`,
+`like`, `ilike`, `is null`, `is distinct from`, `case`, `cast`, `||`, and the functions named here.
+No subquery, aggregate or window, and nothing that reaches a file or a network: what isn't listed is
+refused with its position, before anything moves. Source columns are text; beside a number, text is
+read as one. A regular expression has to be a literal.
 
-A value that can't be converted is NULL with a [reason](reasons.md); the field's `otherwise` says what becomes of the
-row. In `where`, NULL means excluded.
+A value that can't be converted is NULL with a [reason](reasons.md); the field's `otherwise` says
+what becomes of the row. In `where`, NULL means excluded.
 
 SQL's own: {names}.
 """
@@ -164,9 +167,12 @@ def main() -> int:
         if "--check" not in sys.argv[1:]:
             REFERENCE.mkdir(exist_ok=True)
             file.write_text(made, encoding="utf-8")
-    if "--check" in sys.argv[1:] and stale:
-        print(f"not current, run make docs: {', '.join(map(str, stale))}")
-        return 1
+    if "--check" in sys.argv[1:]:
+        if stale:
+            print(f"not current, run make docs: {', '.join(map(str, stale))}")
+        return 1 if stale else 0
+    if not picture.PICTURE.exists():  # the demo takes minutes, and no two of them the same time
+        return picture.main()
     return 0
 
 

@@ -19,8 +19,8 @@ TEXTS: dict[tuple[type[BaseModel], str], str] = {
     (Plan, "source"): "The source's DSN, or `${NAME}` for the environment variable that holds it. `plan check` and"
     " `preview --plan` use it; `migrate run` is given its DSNs as arguments.",
     (Plan, "target"): "The target's DSN, in the same way.",
-    (Plan, "entities"): "The entities by name. Names are yours; `ref` and `after` use them, and so does the crosswalk:"
-    " an entity with another name is another entity.",
+    (Plan, "entities"): "The entities by name: up to 100 letters, digits, blanks, `-`, `_` and `.`. Names are yours; `ref`"
+    " and `after` use them, and so does the crosswalk: an entity with another name is another entity.",
     (Plan, "value_maps"): "Value maps by name: source text to target value.",
     (EntityPlan, "from"): "A table of the source, or one SELECT in the source's own dialect. Joins, aggregates and"
     " subqueries go here.",
@@ -60,8 +60,9 @@ HEAD = """\
 
 # The plan
 
-One YAML file that says what goes where. An unknown key, a wrong value and an expression that isn't allowed are
-refused with line and column before anything moves. `migrate plan check FILE` holds a plan against both systems.
+One YAML file that says what goes where. An unknown key, a wrong value and an expression that isn't
+allowed are refused with line and column before anything moves. `migrate plan check FILE` holds a
+plan against both systems.
 
     entities:
       NAME:              one kind of record: from a source table or SELECT to a target table
@@ -70,8 +71,8 @@ refused with line and column before anything moves. `migrate plan check FILE` ho
     value_maps:
       NAME: {source text: target value}
 
-A field needs exactly one of `from`, `sql` and `default`. YAML reads an unquoted `null` as its own null; the plan
-takes it for the word, quoted or not.
+A field needs exactly one of `from`, `sql` and `default`. YAML reads an unquoted `null` as its own
+null; the plan takes it for the word, quoted or not.
 """
 
 REST = """\
@@ -86,17 +87,18 @@ The target's primary key is filled by `id`, so it is not among the fields, excep
 | `sequence` | the next value of the column's sequence; the crosswalk keeps which row got which | a column with a sequence |
 | `none` | among the fields, as in a link table; other entities can't refer to this one | a field for each key column |
 
-A composite key's parts are joined with the character U+001F. `uuid5` of the key text `k` of the entity `e` is, in
-Python, `uuid.uuid5(uuid.uuid5(uuid.NAMESPACE_URL, "packhorse:e"), k)`.
+A composite key's parts are joined with the character U+001F. `uuid5` of the key text `k` of the
+entity `e` is, in Python, `uuid.uuid5(uuid.uuid5(uuid.NAMESPACE_URL, "packhorse:e"), k)`.
 
 ## Order and references
 
-Entities are loaded in the order that their references ask for; their order in the file says nothing. A field with
-`ref` looks its value up in the crosswalk of that entity, which holds every row that this or an earlier job loaded
-from the same source. Blank text is no reference.
+Entities are loaded in the order that their references ask for; their order in the file only settles
+what is left open. A field with `ref` looks its value up in the crosswalk of that entity, which
+holds every row that this or an earlier job loaded from the same source. Blank text is no reference.
 
-A reference within the entity (a parent), or in a circle (a company's contact, the contact's company), is filled in a
-second pass, when all rows are there. It has to be nullable in the target, and `missing: 'null'`.
+A reference within the entity (a parent), or in a circle (a company's contact, the contact's
+company), is filled in a second pass, when all rows are there. It has to be nullable in the target,
+and `missing: 'null'`.
 
 A parent that may be of several kinds takes one field a kind:
 
@@ -105,15 +107,16 @@ A parent that may be of several kinds takes one field a kind:
 
 ## Value maps
 
-Keys are the source's text. Quote those that YAML would spell anew, such as `'007'` and `'1.50'`. A value that is
-found exactly wins; else it is compared without blanks at its ends and without case, unless that leaves two answers.
-Blank text is NULL unless the map has it. What a value is mapped to may be `null`; for an enum column it must be one
-of the column's labels.
+Keys are the source's text. Quote those that YAML would spell anew, such as `'007'` and `'1.50'`. A
+value that is found exactly wins; else it is compared without blanks at its ends and without case,
+unless that leaves two answers. Blank text is NULL unless the map has it. What a value is mapped to
+may be `null`; for an enum column it must be one of the column's labels.
 
 ## From text to the target's type
 
-The source sends text. Each kind of column takes certain texts, and nothing is rounded, cut or guessed: what doesn't
-fit is a [reason](reasons.md). For all kinds but text, blank text is NULL, and that change is counted.
+The source sends text. Each kind of column takes certain texts, and nothing is rounded, cut or
+guessed: what doesn't fit is a [reason](reasons.md). For all kinds but text, blank text is NULL, and
+that change is counted.
 
 | column | takes |
 |---|---|
@@ -133,8 +136,8 @@ fit is a [reason](reasons.md). For all kinds but text, blank text is NULL, and t
 | time | `HH:MM[:SS[.ffffff]]` |
 | any other | the text without NUL bytes; whether it fits, the target says |
 
-A zero date (`0000-00-00`, with or without a time) is how some systems write "none": it becomes NULL, counted, where
-the column may be NULL, and puts the row into quarantine where it may not.
+A zero date (`0000-00-00`, with or without a time) is how some systems write "none": it becomes
+NULL, counted, where the column may be NULL, and puts the row into quarantine where it may not.
 
 ## A plan to start from
 

@@ -17,8 +17,8 @@ _ERRORS = """\
 
 # Errors
 
-An error is up to three lines on stderr: its code with what happened, where, and what to do. No traceback: that comes
-with `--debug`. No password and no control character stands in one.
+An error is up to three lines on stderr: its code with what happened, where, and what to do. No
+traceback: that comes with `--debug`. No password and no control character stands in one.
 
 ```console exit=2
 $ migrate run sqlite:///nowhere.db "$CLOUD"
@@ -27,8 +27,8 @@ error PH-103: no such file
   do: check the path in the DSN
 ```
 
-Errors that exit with 2 are found before a row moves. After the others, what was committed stays, and `migrate resume`
-goes on.
+Errors that exit with 2 are found before a row moves. After the others, what was committed stays,
+and `migrate resume` goes on.
 
 | code | exit code | |
 |---|---|---|
@@ -39,9 +39,10 @@ _EVENTS = """\
 
 # Events
 
-A job's log is a sequence of typed events in `.packhorse/jobs/JOB/workspace.db`, each committed before its effect is
-relied on, none ever changed. `migrate inspect JOB --log` lists them, `--type NAME` only some, `--json` with all
-fields; `--at N` shows the job as it was after event N, `--diff A B` what changed between two.
+A job's log is a sequence of typed events in `.packhorse/jobs/JOB/workspace.db`, each committed
+before its effect is relied on, none ever changed. `migrate inspect JOB --log` lists them, `--type
+NAME` only some, `--json` with all fields; `--at N` shows the job as it was after event N, `--diff A
+B` what changed between two.
 
 There is no event for a single row: the log grows with batches and decisions.
 """
@@ -51,19 +52,20 @@ _REASONS = """\
 
 # Reasons
 
-Why a row is in quarantine: a code, the field, and a signature that is the same for all rows that failed alike.
-`migrate quarantine list` counts signatures, `show` lists rows.
+Why a row is in quarantine: a code, the field, and a signature that is the same for all rows that
+failed alike. `migrate quarantine list` counts signatures, `show` lists rows.
 
     birthday: cast date: '99/99/9999'
     field     code+detail  the value's shape
 
-In a shape, a digit is 9, five or more are 9+, a run of letters is a, a word of letters and digits is x, and what isn't
-ASCII is ?. A signature holds no record value, but for a small number that `boolean` doesn't know.
+In a shape, a digit is 9, five or more are 9+, a run of letters is a, a word of letters and digits
+is x, and what isn't ASCII is ?. A signature holds no record value, but for a small number that
+`boolean` doesn't know.
 
 ## Codes
 
-Those of the engine are found before the load, and a preview shows them. Those of the target only the database can
-see: the batch is split, down to the row.
+Those of the engine are found before the load, and a preview shows them. Those of the target only
+the database can see: the batch is split, down to the row.
 
 | code | by | the row is in quarantine because |
 |---|---|---|
@@ -90,13 +92,13 @@ CODES: dict[str, tuple[str, str]] = {
 }
 
 _FUNCTIONS = """
-The target may also answer with `cast`, `range`, `length` and `required`, where a trigger or a domain is stricter than
-the column.
+The target may also answer with `cast`, `range`, `length` and `required`, where a trigger or a
+domain is stricter than the column.
 
 ## Reasons of functions
 
-After `function NAME: `. A soft reason says that the source wrote "none" in its own way: a column that may be NULL takes
-NULL, and the change is counted.
+After `function NAME: `. A soft reason says that the source wrote "none" in its own way: a column
+that may be NULL takes NULL, and the change is counted.
 
 | file | reason | |
 |---|---|---|
