@@ -19,8 +19,8 @@ TEXTS: dict[tuple[type[BaseModel], str], str] = {
     (Plan, "source"): "The source's DSN, or `${NAME}` for the environment variable that holds it. `plan check` and"
     " `preview --plan` use it; `migrate run` is given its DSNs as arguments.",
     (Plan, "target"): "The target's DSN, in the same way.",
-    (Plan, "entities"): "The entities by name: up to 100 letters, digits, blanks, `-`, `_` and `.`. Names are yours; `ref`"
-    " and `after` use them, and so does the crosswalk: an entity with another name is another entity.",
+    (Plan, "entities"): "The entities by name (letters, digits, blanks, `-`, `_`, `.`). Names are yours; `ref` and"
+    " `after` use them, and so does the crosswalk: an entity with another name is another entity.",
     (Plan, "value_maps"): "Value maps by name: source text to target value.",
     (EntityPlan, "from"): "A table of the source, or one SELECT in the source's own dialect. Joins, aggregates and"
     " subqueries go here.",
