@@ -123,7 +123,9 @@ def load_questions(to_field: bool, seed: int = 1, withheld: float = 0.12) -> lis
         if to_field:
             questions.append(_to_field(row, chance, withheld))
         elif row.gold in TARGETS[row.target]:
-            same = [other for other in rows if other is not row and other.family == row.family and other.table == row.table]
+            same = [
+                other for other in rows if other is not row and other.family == row.family and other.table == row.table
+            ]
             questions.append(_to_column(row, same, chance, withheld))
     return [question for question in questions if len(question.candidates) > 2]
 
