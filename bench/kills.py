@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from bench.compare import dump_target
@@ -84,9 +85,13 @@ def _kill(arguments: argparse.Namespace, folder: Path, server: PostgresServer) -
         phase_file.write_text("starting")
         child = _child(folder / "b", source, killed, arguments.batch_rows, phase_file)
         aimed = kills % 3 == 2
-        time.sleep(chance.uniform(0, whole * 0.25) if not aimed else chance.uniform(0, 2))
+        # one kill in four may fall into the start, where there is little to lose
+        if kills % 4:
+            _await(child, phase_file, lambda phase: phase != "starting")
+        time.sleep(chance.uniform(0, whole * 0.15) if not aimed else chance.uniform(0, 1))
         if aimed:
-            _await_commit(child, phase_file, chance)
+            _await(child, phase_file, lambda phase: phase == "before commit")
+            _pause(chance.uniform(0, 0.004))
         if child.poll() is not None:
             if child.returncode:
                 print("a resume failed", file=sys.stderr)
@@ -126,13 +131,16 @@ def _told(result: dict[str, object]) -> str:
     )
 
 
-def _await_commit(child: subprocess.Popen[bytes], phase_file: Path, chance: random.Random) -> None:
-    """Until the child is about to send a COMMIT, and a moment more."""
+def _await(child: subprocess.Popen[bytes], phase_file: Path, wanted: Callable[[str], bool]) -> None:
+    """Until the child's last passed place is as wanted, it ended, or half a minute went by."""
     deadline = time.monotonic() + 30
-    while _phase(phase_file) != "before commit" and child.poll() is None and time.monotonic() < deadline:
+    while not wanted(_phase(phase_file)) and child.poll() is None and time.monotonic() < deadline:
         pass
-    pause = chance.uniform(0, 0.004)
-    until = time.perf_counter() + pause
+
+
+def _pause(seconds: float) -> None:
+    """A moment too short for sleep()."""
+    until = time.perf_counter() + seconds
     while time.perf_counter() < until:
         pass
 
