@@ -23,7 +23,8 @@ def test_only_what_was_measured_is_trusted_and_more_only_where_it_is_surer() -> 
     steps = [trust(NAME, MATCH, sure) for sure in (0.5, 0.7, 0.8, 0.9, 0.95, 1.0)]
     assert steps == sorted(steps)
     assert 0.9 < steps[-1] < 0.98  # nobody asked enough questions to say more
-    for level in levels_of(NAME, MATCH):
+    assert trust(NAME, Match(old_column="plz"), 1.0) < steps[-1]
+    for level in (*levels_of(NAME, MATCH), *levels_of(NAME, Match(old_column="plz"))):
         assert level.right <= level.answers
         assert level.at_least < level.share
 
