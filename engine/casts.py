@@ -111,8 +111,9 @@ def _decimal(column: Column, piece: Piece) -> Cast:
             value = f"regexp_replace({value}, '^(-?)[.]', '\\10.')"
         beyond = f"{text} IS NOT NULL AND {value} IS NULL"
     else:
-        value, digits = _scaled_number(_plain_number(written), scale)
-        beyond = f"length({digits}) > {precision}"
+        scaled, counting = _scaled_number("p", scale)
+        value = _with("w", written, _with("p", _plain_number("w"), scaled))
+        beyond = _with("w", written, _with("p", _plain_number("w"), f"length({counting}) > {precision}"))
     reason = (
         f"CASE WHEN NOT {shaped} THEN 'cast numeric' WHEN {lossy} THEN {literal('range ' + name + ' digits')} "
         f"WHEN {beyond} THEN {literal('range ' + name)} END"
@@ -141,6 +142,11 @@ def _plain_number(text: str) -> str:
     plain = r"0(\.[0-9]+)?|[1-9][0-9]*(\.[0-9]+)?|-[1-9][0-9]*(\.[0-9]+)?"
     whole = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)"
     return f"CASE WHEN regexp_full_match({text}, '{plain}') THEN {text} WHEN regexp_full_match({text}, '{whole}') THEN {bare} END"
+
+
+def _with(name: str, sql: str, body: str) -> str:
+    """`body` with `name` standing for `sql`, which is written and planned once."""
+    return f"list_transform([{sql}], lambda {name}: {body})[1]"
 
 
 def _scaled_number(text: str, scale: int) -> tuple[str, str]:

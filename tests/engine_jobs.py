@@ -6,7 +6,6 @@ Never keeps a connection open after `running` ends.
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import multiprocessing
 import os
@@ -158,14 +157,13 @@ _CATALOGUES = {
 
 def whole_target(connection: psycopg.Connection[Any]) -> dict[str, str]:
     """Everything a database holds, by name: each catalogue, each table's rows, each sequence's state."""
-    held = {}
-    for catalogue, columns in _CATALOGUES.items():
-        rows = connection.execute(
-            sql.SQL("SELECT {}::text FROM pg_catalog.{} ORDER BY 1").format(
-                sql.SQL("(" + columns + ")"), sql.Identifier(catalogue)
-            )
-        ).fetchall()
-        held[catalogue] = hashlib.sha256("\n".join(r[0] for r in rows).encode()).hexdigest()
+    each = sql.SQL(" UNION ALL ").join(
+        sql.SQL("SELECT {}, md5(string_agg(({})::text, E'\\n' ORDER BY ({})::text)) FROM pg_catalog.{}").format(
+            sql.Literal(name), sql.SQL(columns), sql.SQL(columns), sql.Identifier(name)
+        )
+        for name, columns in _CATALOGUES.items()
+    )
+    held = {name: str(digest) for name, digest in connection.execute(each)}
     found = connection.execute(
         "SELECT n.nspname, c.relname, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
         "WHERE c.relkind IN ('r', 'S', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')"

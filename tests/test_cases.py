@@ -191,9 +191,7 @@ def _a_new_job_changes_nothing(
     case: dict[str, Any], job: EngineJob, connection: psycopg.Connection[Any], first: LoadOutcome
 ) -> None:
     held = records(connection)
-    with job.named("next").running() as ctx:
-        foreseen = preview(ctx)
-        assert sum(e.unchanged for e in foreseen.entities) == first.inserted + first.updated
+    with job.named("next").running(try_first=False) as ctx:
         outcome = load(ctx)
         assert (outcome.inserted, outcome.updated) == (0, 0)
         assert outcome.unchanged == first.inserted + first.updated

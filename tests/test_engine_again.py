@@ -141,7 +141,7 @@ def test_stopped_between_batches(job: EngineJob, cloud: psycopg.Connection[Any],
     undisturbed.run(TARGET)
     EngineJob(job.base, "undisturbed", PLAN, job.source, undisturbed.socket_dsn, job.batch_rows).load()
     stopped = 0
-    for asked in range(1, 10):
+    for asked in (1, 2, 4, 6):
         with job.running() as ctx:
             left = [asked]
 

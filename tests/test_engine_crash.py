@@ -63,7 +63,7 @@ PASSED = {
     "after stage write": 9, "after part recorded": 9, "after transform": 9, "after ledger taken": 9, "in copy": 9,
     "before commit": 12, "after commit": 12, "after checkpoint": 12, "between passes": 1, "in verify": 1,
 }  # fmt: skip
-KILLS = [f"{point}:{n}" for point, most in PASSED.items() for n in sorted({most // 2, most} - {0})]
+KILLS = [f"{point}:{n}" for point, most in PASSED.items() for n in sorted({1, most} if "commit" in point else {most})]
 
 LOOKED_AT = {
     "companies": "SELECT * FROM companies",

@@ -109,7 +109,7 @@ def test_nothing_is_lost(database: Database, tmp_path: Path) -> None:
     tries = iter(range(10_000))
 
     @given(FIRMS, PEOPLE, st.integers(1, 5))
-    @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), database=None, derandomize=True)
+    @settings(max_examples=7, deadline=None, suppress_health_check=list(HealthCheck), database=None, derandomize=True)
     def prove(firms: list[Any], people: list[Any], batch_rows: int) -> None:
         dsn = written(tmp_path / "legacy.db", firms, people)
         n = next(tries)
