@@ -198,6 +198,8 @@ class Compiler:
                 f"the function {node.sql_name().lower()}() is not allowed",
                 _function_advice(node.sql_name()),
             )
+        elif isinstance(node, exp.Literal):
+            what, advice = f"{node.name} is not a number that a column holds", "text stands in single quotes"
         else:
             what, advice = (
                 f"{type(node).__name__.lower()} is not allowed",
@@ -235,7 +237,11 @@ class Compiler:
     def _literal(self, node: exp.Literal) -> tuple[Piece, int]:
         if node.is_string:
             return Piece(literal(node.this), None, "VARCHAR"), 0
-        if abs(float(node.this)) == float("inf"):
+        try:
+            number = float(node.this)
+        except ValueError:  # `1E`: sqlglot takes it for a number
+            number = float("inf")
+        if abs(number) == float("inf"):
             raise self._refusal(node)
         return Piece(node.sql("duckdb"), None, "NUMBER"), 0
 
