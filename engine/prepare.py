@@ -14,7 +14,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from connectors.postgres import CROSSWALK_COLUMNS, PostgresTarget
+from connectors.postgres import PostgresTarget
+from connectors.postgres_records import CROSSWALK_COLUMNS
 from engine.check import CheckedEntity, CheckedPlan
 from engine.collisions import SCHEMA_OF_LOSERS, find_collisions, held_keys
 from engine.compile import LOADED, Query, compile_entity, stage_columns

@@ -1,0 +1,281 @@
+"""Our own records in a PostgreSQL target: jobs, entities, the ledger, the crosswalk, quarantine; written and read.
+
+Touches the tables of postgres_schema and no other. What is written here commits with the customer's rows or not
+at all: the transaction is the caller's.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from psycopg import errors, sql
+
+from connectors.dsn import Dsn
+from connectors.postgres_schema import SCHEMA, STEPS
+from connectors.postgres_session import PostgresSession
+from connectors.protocols import LedgerRow
+from workspace.errors import CatalogueError, JobLockedError, WorkspaceError
+
+CROSSWALK_COLUMNS = ("old_id", "new_id", "source_hash", "target_hash", "reference_hash", "job_id", "batch")
+
+
+class PostgresRecords(PostgresSession):
+    """The tables of our own schema, through one session."""
+
+    def __init__(self, dsn: Dsn) -> None:
+        super().__init__(dsn)
+        self._job: tuple[int, str] | None = None
+        self._entities: dict[str, int] = {}
+        self._names: dict[int, str] = {}
+
+    def prepare(self) -> None:
+        """Makes our schema where it is missing, under a lock that keeps two makers apart."""
+        with self._reached(), self._connection.transaction(), self._connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('packhorse schema', 0))")
+            cursor.execute("SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s", [SCHEMA])
+            row = cursor.fetchone()
+            try:
+                done = 0
+                if row is None:
+                    cursor.execute(f"CREATE SCHEMA {SCHEMA}")
+                else:
+                    found = re.fullmatch(r"packhorse (\d+)", row[0] or "")
+                    if not found:
+                        raise CatalogueError(
+                            f"the target has a schema {SCHEMA} that is not ours",
+                            where=self.dsn,
+                            advice="rename it, or use another database",
+                        )
+                    done = int(found[1])
+                if done > len(STEPS):
+                    raise WorkspaceError(
+                        "a newer version of Packhorse made the ledger in this target",
+                        where=self.dsn,
+                        advice="upgrade packhorse",
+                    )
+                for step in STEPS[done:]:
+                    for statement in step(SCHEMA):
+                        cursor.execute(statement)
+                if done < len(STEPS):
+                    cursor.execute(f"COMMENT ON SCHEMA {SCHEMA} IS 'packhorse {len(STEPS)}'")
+            except errors.InsufficientPrivilege:
+                raise CatalogueError(
+                    f"the user may not make the schema {SCHEMA} for the ledger", where=self.dsn,
+                    advice=f"GRANT CREATE ON DATABASE {self._connection.info.dbname} TO {self._connection.info.user}",
+                ) from None  # fmt: skip
+
+    def has_schema(self) -> bool:
+        """True where our schema is there."""
+        with self._reached(), self._connection.cursor() as cursor:
+            cursor.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [SCHEMA])
+            return cursor.fetchone() is not None
+
+    # -- the job ----------------------------------------------------------------------------------
+
+    def lease(self, job: str, source: str) -> None:
+        """Takes the job until this connection ends: an advisory lock, and a row that says who has it."""
+        host, pid = socket.gethostname(), os.getpid()
+        with self._reached(), self._connection.cursor() as cursor:
+            cursor.execute("SELECT pg_try_advisory_lock(hashtextextended('packhorse job ' || %s, 0))", [job])
+            got = cursor.fetchone()
+            if got is None or not got[0]:
+                cursor.execute(f"SELECT host, pid, since::text FROM {SCHEMA}.job WHERE name = %s", [job])
+                holder = cursor.fetchone()
+                who = f"process {holder[1]} on {holder[0]}, since {holder[2]}" if holder else "another process"
+                raise JobLockedError(
+                    f"the job {job} is being run by {who}",
+                    where=self.dsn,
+                    advice="wait for it, or stop it there first",
+                )
+            cursor.execute(
+                f"INSERT INTO {SCHEMA}.job (name, source, host, pid, since) VALUES (%s, %s, %s, %s, now()) "
+                f"ON CONFLICT (name) DO UPDATE SET host = excluded.host, pid = excluded.pid, since = excluded.since RETURNING id, source",
+                [job, source, host, pid],
+            )
+            row = cursor.fetchone()
+            assert row is not None
+            if row[1] != source:
+                raise JobLockedError(
+                    f"the target knows a job {job} of another source, {row[1]}",
+                    where=self.dsn,
+                    advice="give this one another name with --job",
+                )
+            self._job = (row[0], job)
+
+    def know(self, job: str) -> bool:
+        """Finds a job to read about, without a lease. False when the target doesn't know it."""
+        if not self.has_schema():
+            return False
+        with self._reached(), self._connection.cursor() as cursor:
+            cursor.execute(f"SELECT id FROM {SCHEMA}.job WHERE name = %s", [job])
+            row = cursor.fetchone()
+        if row is not None:
+            self._job = (row[0], job)
+        return row is not None
+
+    def register_entity(self, source: str, entity: str, table: str) -> int:
+        """The number of an entity of that source in our schema, the same each time."""
+        with self._reached(), self._connection.cursor() as cursor:
+            cursor.execute(
+                f"INSERT INTO {SCHEMA}.entity (source, name, target_table) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING",
+                [source, entity, table],
+            )
+            cursor.execute(
+                f"SELECT id FROM {SCHEMA}.entity WHERE (source, name, target_table) = (%s, %s, %s)",
+                [source, entity, table],
+            )
+            row = cursor.fetchone()
+        assert row is not None
+        self._entities[entity] = row[0]
+        self._names[row[0]] = entity
+        return int(row[0])
+
+    def know_entity(self, source: str, entity: str, table: str) -> bool:
+        """Finds an entity's number without writing. False when our schema doesn't have it."""
+        rows = self.read(
+            f"SELECT id FROM {SCHEMA}.entity WHERE (source, name, target_table) = (%s, %s, %s)", [source, entity, table]
+        )
+        if rows:
+            self._entities[entity] = rows[0][0]
+            self._names[rows[0][0]] = entity
+        return bool(rows)
+
+    @property
+    def job_id(self) -> int:
+        """The number of the job taken or known."""
+        assert self._job is not None
+        return self._job[0]
+
+    def entity_id(self, entity: str) -> int:
+        """The number of a registered entity."""
+        return self._entities[entity]
+
+    def reconnect(self) -> None:
+        """A new connection in place of a lost one, with the lease taken again; TargetLostError while there is none."""
+        super().reconnect()
+        if self._job is not None:
+            rows = self.read(f"SELECT source FROM {SCHEMA}.job WHERE id = %s", [self._job[0]])
+            self.lease(self._job[1], rows[0][0])
+
+    # -- the ledger -------------------------------------------------------------------------------
+
+    def ledger(self) -> list[LedgerRow]:
+        """All rows of the job's ledger for the entities registered, oldest first."""
+        assert self._job is not None
+        with self._reached(), self._connection.cursor() as cursor:
+            cursor.execute(
+                f"SELECT entity_id, batch, step, key_low, key_high, plan_version, read, inserted, updated, unchanged, merged, excluded, "
+                f"quarantined, checksum::numeric FROM {SCHEMA}.ledger WHERE job_id = %s ORDER BY committed_at, entity_id, batch, step",
+                [self._job[0]],
+            )
+            return [LedgerRow(self._names[row[0]], *row[1:13]) for row in cursor if row[0] in self._names]
+
+    def take(self, row: LedgerRow) -> bool:
+        """Puts the batch's row in the ledger, first of all in its transaction. False where it is there already:
+        the batch was committed before, by whomever, and must not be loaded again."""
+        assert self._job is not None
+        with self._reached(), self._connection.cursor() as cursor:
+            cursor.execute(
+                f"INSERT INTO {SCHEMA}.ledger (job_id, entity_id, batch, step, key_low, key_high, plan_version, read, inserted, updated, "
+                f"unchanged, merged, excluded, quarantined, checksum) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, 0, 0, 0, 0, 0, 0, 0) "
+                f"ON CONFLICT DO NOTHING",
+                [
+                    self._job[0],
+                    self._entities[row.entity],
+                    row.batch,
+                    row.step,
+                    row.key_low,
+                    row.key_high,
+                    row.plan_version,
+                    row.read,
+                ],
+            )
+            return cursor.rowcount == 1
+
+    def settle(self, row: LedgerRow) -> None:
+        """Writes the batch's final counts in its ledger row, in the same transaction."""
+        assert self._job is not None
+        with self._reached():
+            self._connection.execute(
+                f"UPDATE {SCHEMA}.ledger SET inserted = %s, updated = %s, unchanged = %s, merged = %s, excluded = %s, quarantined = %s, checksum = %s "
+                f"WHERE (job_id, entity_id, batch, step) = (%s, %s, %s, %s)",
+                [row.inserted, row.updated, row.unchanged, row.merged, row.excluded, row.quarantined, row.checksum,
+                 self._job[0], self._entities[row.entity], row.batch, row.step],
+            )  # fmt: skip
+
+    # -- the crosswalk ----------------------------------------------------------------------------
+
+    def crosswalk(self, entity: str, batch: int, rows: pa.Table) -> None:
+        """Writes crosswalk rows: old_id, new_id, source_hash, target_hash, replaced (text columns)."""
+        assert self._job is not None
+        rows = self._numbered(entity, batch, rows)
+        self._copy(sql.Identifier(SCHEMA, "crosswalk"), rows.column_names, rows)
+
+    def renew_crosswalk(self, entity: str, batch: int, rows: pa.Table) -> None:
+        """Renews the hashes of crosswalk rows that are there: old_id, source_hash, target_hash."""
+        self._renew(entity, batch, rows, ("source_hash", "target_hash"), True)
+
+    def note_references(self, entity: str, rows: pa.Table) -> None:
+        """Sets the reference hash of crosswalk rows: old_id, reference_hash."""
+        self._renew(entity, 0, rows, ("reference_hash",), False)
+
+    def _renew(self, entity: str, batch: int, rows: pa.Table, columns: Sequence[str], own: bool) -> None:
+        assert self._job is not None
+        with self._reached(), self._connection.cursor() as cursor:
+            cursor.execute("DROP TABLE IF EXISTS pg_temp.packhorse_hashes")
+            cursor.execute(
+                f"CREATE TEMP TABLE packhorse_hashes ON COMMIT DROP AS SELECT old_id, {', '.join(columns)} FROM {SCHEMA}.crosswalk WHERE false"
+            )
+            self._copy(sql.Identifier("pg_temp", "packhorse_hashes"), ["old_id", *columns], rows)
+            mine = f", job_id = {self._job[0]}, batch = {int(batch)}" if own else ""
+            cursor.execute(
+                f"UPDATE {SCHEMA}.crosswalk x SET {', '.join(f'{c} = h.{c}' for c in columns)}{mine} FROM pg_temp.packhorse_hashes h "
+                f"WHERE x.entity_id = %s AND x.old_id = h.old_id",
+                [self._entities[entity]],
+            )
+
+    def crosswalk_rows(self, entity: str) -> Iterator[pa.RecordBatch]:
+        """The entity's crosswalk, of every job: CROSSWALK_COLUMNS as text."""
+        return self.stream(
+            sql.SQL("SELECT {} FROM {} WHERE entity_id = {}").format(
+                sql.SQL(", ").join(map(sql.Identifier, CROSSWALK_COLUMNS)),
+                sql.Identifier(SCHEMA, "crosswalk"),
+                sql.Literal(self._entities[entity]),
+            ),
+            CROSSWALK_COLUMNS,
+        )
+
+    def has_crosswalk(self, entity: str) -> bool:
+        """True where the entity's crosswalk holds a row."""
+        return bool(
+            self.read(f"SELECT 1 FROM {SCHEMA}.crosswalk WHERE entity_id = %s LIMIT 1", [self._entities[entity]])
+        )
+
+    # -- quarantine -------------------------------------------------------------------------------
+
+    def quarantine(self, entity: str, batch: int, rows: pa.Table) -> None:
+        """Writes quarantine rows: row (its number in the stage), key, field, code, signature, detail, raw (text columns)."""
+        rows = self._numbered(entity, batch, rows)
+        self._copy(sql.Identifier(SCHEMA, "quarantine"), rows.column_names, rows)
+
+    def clusters(self, entity: str, batch: int) -> list[tuple[str, str, str, int]]:
+        """What a batch of the job put in quarantine: signature, code, field, how many rows."""
+        return self.read(
+            f"SELECT signature, code, field, count(*)::int FROM {SCHEMA}.quarantine "
+            f"WHERE (job_id, entity_id, batch) = (%s, %s, %s) GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
+            [self.job_id, self._entities[entity], batch],
+        )
+
+    def _numbered(self, entity: str, batch: int, rows: pa.Table) -> pa.Table:
+        assert self._job is not None
+        for name, value in (
+            ("entity_id", self._entities[entity]),
+            ("job_id", self._job[0]),
+            ("batch", batch),
+        ):
+            rows = rows.append_column(name, pa.repeat(pa.scalar(str(value)), rows.num_rows))
+        return rows

@@ -1,0 +1,201 @@
+"""A session with a PostgreSQL target: the connection, its transactions, COPY in and out, and its errors told apart.
+
+Knows no table. Every statement of ours goes through `_reached`, so that the engine meets three errors only.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pyarrow.csv
+from psycopg import sql
+
+from connectors.dsn import Dsn
+from connectors.postgres_connection import connect
+from connectors.protocols import RowsRefusedError, TargetLostError
+from workspace.errors import CatalogueError, ConnectError, JobFailedError
+
+_CSV = pyarrow.csv.WriteOptions(include_header=False, quoting_style="all_valid", batch_size=4096)
+_PASSING = ("08", "40", "55P03", "57P01", "57P02", "57P03", "57014", "53300")
+_CODES = {
+    "23505": "unique",
+    "23514": "check",
+    "23503": "foreign_key",
+    "23502": "required",
+    "22001": "length",
+    "22003": "range",
+    "P0001": "trigger",
+}
+
+
+class PostgresSession:
+    """A connection to one PostgreSQL database, made again where it was lost."""
+
+    def __init__(self, dsn: Dsn) -> None:
+        self._dsn = dsn
+        self.dsn = dsn.masked
+        self.identity = dsn.identity
+        self._connection = self._connect()
+
+    def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
+        connection = connect(self._dsn)
+        with connection.cursor() as cursor:
+            # What text the server shows for a value must not hang on the user's settings: checksums compare it.
+            cursor.execute(
+                "SET timezone = 'UTC'; SET datestyle = 'ISO, YMD'; SET intervalstyle = 'iso_8601'; SET bytea_output = 'hex'; SET extra_float_digits = 1"
+            )
+        return connection
+
+    # -- transactions -----------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Begins a transaction in which deferrable constraints are checked at once, so that the row is known."""
+        with self._reached():
+            self._connection.execute("BEGIN; SET CONSTRAINTS ALL IMMEDIATE")
+
+    def commit(self) -> None:
+        """Ends the transaction, durably."""
+        with self._reached():
+            self._connection.execute("COMMIT")
+
+    def rollback(self) -> None:
+        """Ends the transaction without effect; safe on a lost connection."""
+        try:
+            self._connection.execute("ROLLBACK")
+        except psycopg.Error:
+            self._connection.close()
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """What happens within is undone when it raises RowsRefusedError."""
+        self._connection.execute("SAVEPOINT packhorse")
+        try:
+            yield
+        except RowsRefusedError:
+            with self._reached():
+                self._connection.execute("ROLLBACK TO SAVEPOINT packhorse; RELEASE SAVEPOINT packhorse")
+            raise
+        with self._reached():
+            self._connection.execute("RELEASE SAVEPOINT packhorse")
+
+    # -- reading and COPY -------------------------------------------------------------------------
+
+    def read(self, statement: str | sql.Composed, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a small SELECT."""
+        with self._reached(), self._connection.cursor() as cursor:
+            cursor.execute(statement, parameters)
+            return cursor.fetchall()
+
+    def stream(self, statement: sql.Composed, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The rows of a SELECT as batches of text columns called `names`, through COPY; memory stays at a block's size."""
+        with self._reached(), self._connection.cursor() as cursor:
+            # A header line of our own keeps the reader from failing on a SELECT without rows.
+            head = (",".join(names) + "\n").encode()
+            with cursor.copy(sql.SQL("COPY ({}) TO STDOUT (FORMAT csv)").format(statement)) as copy:
+                yield from pyarrow.csv.open_csv(
+                    pa.PythonFile(_Blocks(copy, head), mode="r"),
+                    parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+                    convert_options=pyarrow.csv.ConvertOptions(
+                        strings_can_be_null=True,
+                        quoted_strings_can_be_null=False,
+                        null_values=[""],
+                        column_types={name: pa.string() for name in names},
+                    ),
+                )
+
+    def _copy(self, name: sql.Composable, columns: Sequence[str], rows: pa.Table) -> None:
+        statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(
+            name, sql.SQL(", ").join(map(sql.Identifier, columns))
+        )
+        rows = rows.select(list(columns))
+        with self._reached(), self._connection.cursor() as cursor, cursor.copy(statement) as copy:
+            for start in range(0, rows.num_rows, 8192):
+                out = io.BytesIO()
+                pyarrow.csv.write_csv(rows.slice(start, 8192), out, _CSV)
+                copy.write(out.getbuffer())
+
+    # -- the connection ---------------------------------------------------------------------------
+
+    def reconnect(self) -> None:
+        """A new connection in place of a lost one; TargetLostError while there is none."""
+        self.close()
+        try:
+            self._connection = self._connect()
+        except ConnectError as error:
+            raise TargetLostError(error.what) from None
+
+    def close(self) -> None:
+        """Ends the connection. Safe to call twice."""
+        self._connection.close()
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        """Turns psycopg's errors into the three that the engine knows: rows refused, lost, failed."""
+        try:
+            yield
+        except psycopg.Error as error:
+            raise _told(error, self.dsn, self._connection.closed or self._connection.broken) from None
+
+
+class _Blocks:
+    """A COPY's blocks as a file to read from."""
+
+    closed = False
+
+    def __init__(self, copy: psycopg.Copy, head: bytes) -> None:
+        self._copy = copy
+        self._left = bytearray(head)
+        self._over = False
+
+    def read(self, size: int = -1) -> bytes:
+        """`size` bytes, fewer only at the end (the server sends a row at a time: that is too little to parse)."""
+        while not self._over and (size < 0 or len(self._left) < size):
+            block = self._copy.read()
+            if block:
+                self._left += block
+            else:
+                self._over = True
+        taken = bytes(self._left if size < 0 else self._left[:size])
+        del self._left[: len(taken)]
+        return taken
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def close(self) -> None:
+        """Nothing to do: the COPY belongs to its cursor."""
+
+
+def _told(error: psycopg.Error, dsn: str, lost: bool) -> Exception:
+    state = error.sqlstate or ""
+    message = " ".join((error.diag.message_primary or str(error)).split())[:300]
+    if lost or (isinstance(error, psycopg.OperationalError) and not state) or state.startswith(_PASSING):
+        return TargetLostError(message)
+    if state.startswith(("22", "23")) or state == "P0001":
+        line = re.search(r"COPY [^,]+, line (\d+)(?:, column ([^:\n]+):)?", error.diag.context or "")
+        return RowsRefusedError(
+            _CODES.get(state, "cast" if state.startswith("22") else "database"),
+            message,
+            constraint=error.diag.constraint_name or "",
+            column=error.diag.column_name or (line[2] if line and line[2] else ""),
+            line=int(line[1]) if line else None,
+        )
+    if state == "42501":
+        return CatalogueError(
+            f"the target refuses: {message}",
+            where=dsn,
+            advice="grant the user of the target DSN what it needs",
+        )
+    advice = (
+        "free some space on the target and run `migrate resume`"
+        if state == "53100"
+        else "mend the cause and run `migrate resume`"
+    )
+    return JobFailedError(f"the target failed: {message}", where=dsn, advice=advice)
