@@ -31,7 +31,7 @@ from engine.load import load
 from engine.plan import load_plan
 from engine.verify import verify
 from sample_data import CLOUD_SQL, GOLD_PLAN, write_sample
-from tests.servers import PostgresServer
+from sample_data.servers import PostgresServer
 from workspace.events import BatchCommitted
 from workspace.lock import JobLock
 from workspace.log import Workspace

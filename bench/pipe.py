@@ -34,7 +34,7 @@ from engine.verify import verify
 from sample_data import CLOUD_SQL, GOLD_PLAN, World
 from sample_data.form_mariadb import write_mariadb
 from sample_data.legacy import source_batches
-from tests.servers import MariadbServer, PostgresServer
+from sample_data.servers import MariadbServer, PostgresServer
 from workspace.log import Workspace
 from workspace.paths import JobPaths
 

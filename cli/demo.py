@@ -13,11 +13,10 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.demo_server import DemoServer
 from cli.options import Model, here
 from cli.views import demo as view
 from cli.views.output import on_stdout
@@ -26,6 +25,9 @@ from workspace.events import BatchCommitted
 from workspace.log import Workspace
 from workspace.paths import JobPaths
 from workspace.state import state_at
+
+if TYPE_CHECKING:
+    from sample_data.servers import DemoServer
 
 JOB = "demo"
 _ZONE = "America/New_York"  # where the old system's clock stood: what no data can tell
@@ -54,6 +56,8 @@ def demo(contacts: Contacts = 20_000, kill: Killed = True, model: Model = None) 
     Everything lies in ./.demo, and the PostgreSQL server goes on running, so that the records can be looked
     at. Running it again starts anew.
     """
+    from sample_data.servers import DemoServer
+
     folder = here() / ".demo"
     server = DemoServer(folder / "postgres")
     source, target = folder / "legacy.db", server.dsn("cloud")
@@ -89,6 +93,7 @@ def demo(contacts: Contacts = 20_000, kill: Killed = True, model: Model = None) 
 def _prepare(folder: Path, server: DemoServer, source: Path, contacts: int) -> int:
     """Makes both systems anew and takes away the job of an earlier demo; returns the rows of the source."""
     from sample_data import CLOUD_SQL, write_sample
+    from sample_data.servers import ServerError
 
     folder.mkdir(exist_ok=True)
     for left in (folder / ".packhorse", folder / "experience"):
@@ -96,7 +101,10 @@ def _prepare(folder: Path, server: DemoServer, source: Path, contacts: int) -> i
     for left in folder.glob("legacy.db*"):
         left.unlink()
     facts = write_sample("sqlite", source, contacts)
-    server.start()
+    try:
+        server.start()
+    except ServerError as error:
+        raise JobFailedError(str(error), where=str(server.folder), advice=f"see {server.folder}/log") from None
     server.make_database("cloud", CLOUD_SQL.read_text(encoding="utf-8"))
     return sum(facts.rows.values())
 

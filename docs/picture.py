@@ -25,7 +25,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from cli.demo_server import DemoServer
+from sample_data.servers import DemoServer
 
 PICTURE = Path(__file__).parent / "demo.svg"
 COLUMNS, ROWS = 116, 60

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.servers import Database, MariadbServer, NotInstalledError, PostgresServer
+from sample_data.servers import Database, MariadbServer, NotInstalledError, PostgresServer
 
 
 @pytest.fixture(scope="session")

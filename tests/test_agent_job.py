@@ -14,7 +14,7 @@ from agent.questions import answer_question, open_questions
 from connectors.dsn import open_source, open_target
 from engine.plan import load_plan
 from sample_data import CLOUD_SQL, write_sample
-from tests.servers import Database, PostgresServer
+from sample_data.servers import Database, PostgresServer
 from workspace.errors import InterruptedJobError, UsageError, WaitingForPersonError
 from workspace.events import ActionTaken, DecisionMade, FeedbackGiven, JobFinished, PlanChanged, QuestionAsked
 from workspace.lock import JobLock

@@ -15,7 +15,7 @@ from connectors.dsn import open_source, open_target
 from connectors.protocols import Catalogue, Source
 from engine.plan import load_plan
 from sample_data import CLOUD_SQL, GOLD_PLAN, write_sample
-from tests.servers import PostgresServer
+from sample_data.servers import PostgresServer
 from workspace.events import DecisionMade
 from workspace.log import Workspace
 from workspace.paths import JobPaths

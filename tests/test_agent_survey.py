@@ -9,8 +9,8 @@ from agent.survey import SAMPLE_ROWS, Survey, survey
 from connectors.dsn import open_source
 from connectors.protocols import Catalogue
 from sample_data import write_sample
+from sample_data.servers import Database
 from tests.agent_families import load
-from tests.servers import Database
 from workspace.errors import CatalogueError
 from workspace.events import TableProfiled
 from workspace.log import Workspace

@@ -22,8 +22,8 @@ from engine.load import LoadOutcome, load
 from engine.preview import Preview, preview
 from engine.quarantine import quarantined_rows
 from engine.verify import verify
+from sample_data.servers import PostgresServer
 from tests.engine_jobs import EngineJob, csv_source, records, sqlite_source, whole_target
-from tests.servers import PostgresServer
 from workspace.errors import PackhorseError
 
 FILES = sorted((Path(__file__).parent / "cases").glob("*.yaml"))

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cli.demo_server import DemoServer
+from sample_data.servers import DemoServer
 from tests.cli_runner import migrate
 
 

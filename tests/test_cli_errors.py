@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from sample_data.servers import Database, PostgresServer
 from tests.cli_runner import Result, migrate, migrate_here
-from tests.servers import Database, PostgresServer
 from workspace.events import JobStarted
 from workspace.lock import JobLock
 from workspace.log import Workspace

@@ -16,8 +16,8 @@ import pexpect
 import psycopg
 import pytest
 
+from sample_data.servers import Database, PostgresServer
 from tests.cli_runner import MIGRATE, Result, environment, migrate, migrate_here
-from tests.servers import Database, PostgresServer
 
 PASSWORD = "hunter2 horse"
 PLAN = """\

@@ -9,7 +9,7 @@ import pytest
 
 from connectors.postgres_catalogue import read_catalogue
 from connectors.protocols import Catalogue, Column, Kind, Table
-from tests.servers import Database
+from sample_data.servers import Database
 from workspace.errors import CatalogueError
 
 SCHEMA = """

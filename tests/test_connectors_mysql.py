@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 
 from connectors.dsn import open_source
 from connectors.protocols import Kind, Source
-from tests.servers import Database, MariadbServer
+from sample_data.servers import Database, MariadbServer
 from workspace.errors import CatalogueError, ConnectError, DsnError, SourceLostError, UsageError
 
 CASES = YAML(typ="safe").load(Path(__file__).parent / "cases" / "connectors" / "mysql.yaml")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from connectors.dsn import open_source
 from connectors.protocols import Source
-from tests.servers import Database
+from sample_data.servers import Database
 
 Key = tuple[Any, ...]
 

@@ -10,7 +10,7 @@ import pytest
 
 from connectors.dsn import open_source
 from connectors.protocols import Kind, Source
-from tests.servers import Database, PostgresServer
+from sample_data.servers import Database, PostgresServer
 from workspace.errors import CatalogueError, ConnectError, SourceLostError
 
 

@@ -23,8 +23,8 @@ from pathlib import Path
 import pytest
 
 from sample_data import CLOUD_SQL, write_sample
+from sample_data.servers import Database, MariadbServer, NotInstalledError, PostgresServer
 from tests.cli_runner import environment
-from tests.servers import Database, MariadbServer, NotInstalledError, PostgresServer
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -13,8 +13,8 @@ from engine.load import load
 from engine.preview import preview
 from engine.quarantine import quarantined_rows
 from engine.verify import verify
+from sample_data.servers import Database, PostgresServer
 from tests.engine_jobs import EngineJob, records, sqlite_source
-from tests.servers import Database, PostgresServer
 from tests.test_engine_crash import PLAN, SOURCE, TARGET
 from workspace.errors import InterruptedJobError, JobLockedError
 

@@ -26,7 +26,7 @@ from engine.casts import cast_to
 from engine.compile import is_hashed
 from engine.duck import open_duck
 from engine.expressions import Piece
-from tests.servers import Database, PostgresServer
+from sample_data.servers import Database, PostgresServer
 from workspace.errors import PlanError
 from workspace.paths import JobPaths
 

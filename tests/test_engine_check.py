@@ -19,8 +19,8 @@ from engine.plan import parse_plan
 from engine.prepare import try_queries
 from engine.preview import preview
 from engine.verify import verify
+from sample_data.servers import Database, MariadbServer, PostgresServer
 from tests.engine_jobs import EngineJob, sqlite_source
-from tests.servers import Database, MariadbServer, PostgresServer
 from workspace.errors import ExpressionError, PlanError, UsageError
 from workspace.paths import JobPaths
 

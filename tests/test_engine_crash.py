@@ -20,8 +20,8 @@ from psycopg import sql
 from engine.faults import POINTS
 from engine.load import load
 from engine.verify import verify
+from sample_data.servers import Database, PostgresServer
 from tests.engine_jobs import EngineJob, copied, sqlite_source
-from tests.servers import Database, PostgresServer
 from workspace.events import BatchCommitted, QuarantineSeen, StageCompleted
 from workspace.log import Workspace
 from workspace.paths import JobPaths

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from engine.load import load
 from engine.quarantine import quarantined_rows
 from engine.verify import verify
+from sample_data.servers import Database, PostgresServer
 from tests.engine_jobs import EngineJob
-from tests.servers import Database, PostgresServer
 
 TARGET = """
 CREATE TABLE firms(id uuid primary key, old text UNIQUE, name varchar(8) NOT NULL, parent_id uuid REFERENCES firms);

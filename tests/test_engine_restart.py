@@ -16,8 +16,8 @@ from connectors.postgres import PostgresTarget
 from engine import load as loading
 from engine.load import load
 from engine.verify import verify
+from sample_data.servers import Database, PostgresServer
 from tests.engine_jobs import EngineJob, sqlite_source
-from tests.servers import Database, PostgresServer
 from tests.test_engine_crash import PLAN, SOURCE, TARGET, dumps
 from workspace.errors import JobFailedError
 from workspace.events import BatchCommitted, RetryMade

@@ -13,8 +13,8 @@ from engine.batch import load_refusing
 from engine.load import load
 from engine.quarantine import quarantined_rows
 from engine.verify import verify
+from sample_data.servers import Database
 from tests.engine_jobs import EngineJob, sqlite_source
-from tests.servers import Database
 
 
 @given(st.lists(st.sampled_from(["good", "named", "unnamed"]), max_size=60))

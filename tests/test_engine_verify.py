@@ -13,8 +13,8 @@ from connectors.dsn import open_source
 from connectors.protocols import Page
 from engine.load import load
 from engine.verify import Verification, verify
+from sample_data.servers import Database, PostgresServer
 from tests.engine_jobs import EngineJob, sqlite_source, whole_target
-from tests.servers import Database, PostgresServer
 from tests.test_engine_crash import PLAN, SOURCE, TARGET
 from workspace.errors import JobFailedError
 from workspace.events import Verified

@@ -35,7 +35,7 @@ def test_sample_data_imports_nothing_of_ours() -> None:
     ours = re.compile(
         rf"^\s*(?:from|import) ({'|'.join(room for room in ROOMS if room != 'sample_data')})\b", re.MULTILINE
     )
-    found = {path.name: ours.findall(path.read_text()) for path in (ROOT / "sample_data").glob("*.py")}
+    found = {path.name: ours.findall(path.read_text()) for path in (ROOT / "sample_data").rglob("*.py")}
     assert not {name for name, imports in found.items() if imports}
 
 

@@ -34,9 +34,9 @@ from sample_data.legacy import source_batches
 from sample_data.names import COUNTRIES, FAMILY, GIVEN
 from sample_data.phones import BLOCKS, WAYS, numbers
 from sample_data.places import CITIES, REGIONS, STREETS
+from sample_data.servers import Database
 from sample_data.tables import SOURCE_TABLES
 from sample_data.world import TROUBLES, Trouble
-from tests.servers import Database
 
 SMALLEST = 200
 KINDS = {table.name: table.columns for table in SOURCE_TABLES}

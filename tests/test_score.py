@@ -16,8 +16,8 @@ from engine.context import Context
 from engine.load import load
 from engine.plan import Plan, load_plan, parse_plan
 from sample_data import CLOUD_SQL, GOLD_PLAN, World, write_sample, write_truth
+from sample_data.servers import Database, MariadbServer, PostgresServer
 from sample_data.tables import SOURCE_TABLES
-from tests.servers import Database, MariadbServer, PostgresServer
 from workspace.log import Workspace
 from workspace.paths import JobPaths
 

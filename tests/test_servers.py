@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.servers import Database, MariadbServer, NotInstalledError, PostgresServer
+from sample_data.servers import Database, MariadbServer, NotInstalledError, PostgresServer
 
 
 @pytest.mark.parametrize("kind", [PostgresServer, MariadbServer])

