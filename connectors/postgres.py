@@ -18,6 +18,25 @@ from connectors.protocols import Catalogue, Column, Kind, Table
 
 _NOT_DELETED = {Kind.BOOLEAN: "false", Kind.INTEGER: "0"}
 
+_SOURCE_KEY = "_ph_key"
+_HELD_AS_TEXT = (Kind.JSON, Kind.ARRAY, Kind.OTHER)
+
+
+def held_json(table: Table) -> sql.Composed:
+    """What a row of the table, called t, holds, as one jsonb. Kinds that JSON would spell another way (spaces and
+    repeated names of a json, bounds of an array, extensions' types) stand in it as their text."""
+    whole: list[sql.Composable] = [sql.SQL("to_jsonb(t)")]
+    for column in table.columns:
+        if column.kind in _HELD_AS_TEXT:
+            name = sql.Identifier(column.name)
+            whole.append(sql.SQL("jsonb_build_object({}, t.{}::text)").format(sql.Literal(column.name), name))
+    return sql.SQL(" || ").join(whole)
+
+
+def held_value(column: Column, held: sql.Composable) -> sql.Composed:
+    """The column's value in a jsonb that `held_json` made, in its own type; NULL where `held` is NULL."""
+    return sql.SQL("({} ->> {})::{}").format(held, sql.Literal(column.name), sql.SQL(column.type))
+
 
 class PostgresTarget(PostgresRecords):
     """A connection to one PostgreSQL database; implements `connectors.protocols.Target`."""
@@ -96,9 +115,10 @@ class PostgresTarget(PostgresRecords):
         with self._reached(), self._connection.cursor() as cursor:
             cursor.execute(
                 sql.SQL(
-                    "SELECT ARRAY[{}], to_jsonb(t)::text FROM {} t JOIN pg_temp.packhorse_rows r ON {} FOR UPDATE OF t"
+                    "SELECT ARRAY[{}], ({})::text FROM {} t JOIN pg_temp.packhorse_rows r ON {} FOR UPDATE OF t"
                 ).format(
                     sql.SQL(", ").join(sql.SQL("t.{}::text").format(sql.Identifier(c)) for c in identity),
+                    held_json(table),
                     name,
                     same,
                 )
@@ -112,8 +132,14 @@ class PostgresTarget(PostgresRecords):
         return replaced
 
     def update(self, table: Table, identity: str, columns: Sequence[str], rows: pa.Table) -> int:
-        """Updates `columns` of rows found by `identity`, both in `rows`; how many were there."""
-        self.stand_by(table, [identity, *columns], rows)
+        """Updates `columns` of rows found by `identity`, both in `rows`; how many were there. What rows of other
+        jobs held before is kept, by the source key that `rows` has in _ph_key."""
+        known = [_SOURCE_KEY] if _SOURCE_KEY in rows.column_names else []
+        self.stand_by(table, [identity, *columns], rows, known)
+        if known:
+            same = sql.SQL("t.{0} = r.{0}").format(sql.Identifier(identity))
+            found = sql.SQL("(pg_temp.packhorse_rows r JOIN {} t ON {})").format(self.name_of(table), same)
+            self._keep_before(found, _SOURCE_KEY, held_json(table))
         pairs = sql.SQL(", ").join(sql.SQL("{0} = r.{0}").format(sql.Identifier(c)) for c in columns)
         with self._reached(), self._connection.cursor() as cursor:
             cursor.execute(

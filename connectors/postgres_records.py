@@ -31,6 +31,7 @@ class PostgresRecords(PostgresSession):
         self._job: tuple[int, str] | None = None
         self._entities: dict[str, int] = {}
         self._names: dict[int, str] = {}
+        self._batch: tuple[str, int, int] | None = None
 
     def prepare(self) -> None:
         """Makes our schema where it is missing, under a lock that keeps two makers apart."""
@@ -169,19 +170,23 @@ class PostgresRecords(PostgresSession):
         with self._reached(), self._connection.cursor() as cursor:
             cursor.execute(
                 f"SELECT entity_id, batch, step, key_low, key_high, plan_version, read, inserted, updated, unchanged, merged, excluded, "
-                f"quarantined, checksum::numeric FROM {SCHEMA}.ledger WHERE job_id = %s ORDER BY committed_at, entity_id, batch, step",
+                # an older schema, which only reads, has no undone_at
+                f"quarantined, to_jsonb(l) ->> 'undone_at' IS NOT NULL FROM {SCHEMA}.ledger l WHERE job_id = %s "
+                f"ORDER BY committed_at, entity_id, batch, step",
                 [self._job[0]],
             )
-            return [LedgerRow(self._names[row[0]], *row[1:13]) for row in cursor if row[0] in self._names]
+            return [LedgerRow(self._names[row[0]], *row[1:13], 0, row[13]) for row in cursor if row[0] in self._names]
 
     def take(self, row: LedgerRow) -> bool:
         """Puts the batch's row in the ledger, first of all in its transaction. False where it is there already:
         the batch was committed before, by whomever, and must not be loaded again."""
         assert self._job is not None
+        self._batch = (row.entity, row.batch, row.step)
         with self._reached(), self._connection.cursor() as cursor:
             cursor.execute(
                 f"INSERT INTO {SCHEMA}.ledger (job_id, entity_id, batch, step, key_low, key_high, plan_version, read, inserted, updated, "
-                f"unchanged, merged, excluded, quarantined, checksum) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, 0, 0, 0, 0, 0, 0, 0) "
+                f"unchanged, merged, excluded, quarantined, checksum, keeps_before) "
+                f"VALUES (%s, %s, %s, %s, %s, %s, %s, %s, 0, 0, 0, 0, 0, 0, 0, true) "
                 f"ON CONFLICT DO NOTHING",
                 [
                     self._job[0],
@@ -216,7 +221,8 @@ class PostgresRecords(PostgresSession):
         self._copy(sql.Identifier(SCHEMA, "crosswalk"), rows.column_names, rows)
 
     def renew_crosswalk(self, entity: str, batch: int, rows: pa.Table) -> None:
-        """Renews the hashes of crosswalk rows that are there: old_id, source_hash, target_hash."""
+        """Renews the hashes of crosswalk rows that are there, and makes them this job's: old_id, source_hash,
+        target_hash. What they were before is kept."""
         self._renew(entity, batch, rows, ("source_hash", "target_hash"), True)
 
     def note_references(self, entity: str, rows: pa.Table) -> None:
@@ -231,12 +237,42 @@ class PostgresRecords(PostgresSession):
                 f"CREATE TEMP TABLE packhorse_hashes ON COMMIT DROP AS SELECT old_id, {', '.join(columns)} FROM {SCHEMA}.crosswalk WHERE false"
             )
             self._copy(sql.Identifier("pg_temp", "packhorse_hashes"), ["old_id", *columns], rows)
+            if own:
+                self._keep_before(sql.SQL("pg_temp.packhorse_hashes r"), "old_id", sql.SQL("NULL::jsonb"))
             mine = f", job_id = {self._job[0]}, batch = {int(batch)}" if own else ""
             cursor.execute(
                 f"UPDATE {SCHEMA}.crosswalk x SET {', '.join(f'{c} = h.{c}' for c in columns)}{mine} FROM pg_temp.packhorse_hashes h "
                 f"WHERE x.entity_id = %s AND x.old_id = h.old_id",
                 [self._entities[entity]],
             )
+
+    def _keep_before(self, rows: sql.Composable, key: str, held: sql.Composable) -> None:
+        """Keeps what the batch at hand is about to write over in rows that other jobs own, so that it can be taken
+        back: `held` of each row of `rows` (called r) whose source key stands in the column `key`, and its
+        crosswalk row. What the batch kept of a row already stays."""
+        assert self._job is not None
+        if self._batch is None:
+            return
+        entity, batch, step = self._batch
+        with self._reached(), self._connection.cursor() as cursor:
+            cursor.execute(
+                f"SELECT 1 FROM {SCHEMA}.ledger WHERE entity_id = %s AND job_id <> %s LIMIT 1",
+                [self._entities[entity], self._job[0]],
+            )
+            if cursor.fetchone() is None:
+                return
+            cursor.execute(
+                sql.SQL(
+                    "INSERT INTO {schema}.held_before (entity_id, old_id, job_id, batch, step, held, owner_job, owner_batch, "
+                    "source_hash, target_hash, reference_hash) "
+                    "SELECT x.entity_id, x.old_id, {job}, {batch}, {step}, {held}, x.job_id, x.batch, "
+                    "x.source_hash, x.target_hash, x.reference_hash FROM {schema}.crosswalk x JOIN {rows} ON r.{key} = x.old_id "
+                    "WHERE x.entity_id = {entity} AND x.job_id <> {job} ON CONFLICT DO NOTHING"
+                ).format(
+                    schema=sql.Identifier(SCHEMA), job=sql.Literal(self._job[0]), batch=sql.Literal(batch), step=sql.Literal(step),
+                    held=held, rows=rows, key=sql.Identifier(key), entity=sql.Literal(self._entities[entity]),
+                )
+            )  # fmt: skip
 
     def crosswalk_rows(self, entity: str) -> Iterator[pa.RecordBatch]:
         """The entity's crosswalk, of every job: CROSSWALK_COLUMNS as text."""

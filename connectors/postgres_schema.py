@@ -40,5 +40,28 @@ def _create(schema: str) -> tuple[str, ...]:
     )
 
 
-STEPS = (_create,)
+def _undo(schema: str) -> tuple[str, ...]:
+    """What `migrate undo` needs: what a job's updates wrote over, and which batches were taken back.
+
+    `keeps_before` is false for batches that were loaded when updates kept nothing. A row of `held_before` is one
+    update of a row that another job owned: what it held (NULL where nothing of it was written), and its
+    crosswalk row then; `n` counts up as they are written.
+    """
+    return (
+        f"""ALTER TABLE {schema}.ledger
+            ADD COLUMN keeps_before boolean NOT NULL DEFAULT false,
+            ADD COLUMN undone_at timestamptz,
+            ADD COLUMN undone_deleted int NOT NULL DEFAULT 0,
+            ADD COLUMN undone_restored int NOT NULL DEFAULT 0,
+            ADD COLUMN undone_refused int NOT NULL DEFAULT 0""",
+        f"""CREATE TABLE {schema}.held_before (
+            n bigint GENERATED ALWAYS AS IDENTITY,
+            entity_id int NOT NULL, old_id text NOT NULL, job_id int NOT NULL, batch int NOT NULL, step smallint NOT NULL,
+            held jsonb, owner_job int NOT NULL, owner_batch int NOT NULL,
+            source_hash uuid NOT NULL, target_hash uuid NOT NULL, reference_hash uuid,
+            PRIMARY KEY (entity_id, old_id, job_id, step))""",
+    )
+
+
+STEPS = (_create, _undo)
 """What makes the schema, in order; its version is how many have been done."""

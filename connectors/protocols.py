@@ -203,7 +203,8 @@ class LedgerRow:
     """One batch as the target's ledger has it. `step` 1 moved rows, 2 filled deferred references.
 
     Counts are rows; read = inserted + updated + unchanged + merged + excluded + quarantined in step 1.
-    `checksum` is the sum, over the batch's loaded rows, of the last 60 bits of each row's target hash.
+    `checksum` is the sum, over the batch's loaded rows, of the last 60 bits of each row's target hash. `undone`
+    where the batch was taken back since; the counts are still those of the load.
     """
 
     entity: str
@@ -220,6 +221,7 @@ class LedgerRow:
     excluded: int = 0
     quarantined: int = 0
     checksum: int = 0
+    undone: bool = False
 
 
 class RowsRefusedError(Exception):
