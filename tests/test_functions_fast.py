@@ -1,28 +1,18 @@
-"""Each fast path against the library it stands in for: mails, entities, mojibake, time zones, uuids, amounts."""
+"""Each fast path against the library it stands in for: mails, entities, mojibake, uuids, amounts."""
 
 from __future__ import annotations
 
 import html
-import random
 import re
 import uuid
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from html.entities import html5
-from importlib import resources
-from itertools import pairwise
-from zoneinfo._zoneinfo import (  # type: ignore[import-not-found]
-    ZoneInfo as ReadableZone,  # the pure Python one shows its transitions
-)
 
 import email_validator
 import ftfy
-import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from engine.functions import dates
 from engine.functions.email import _PLAIN, _by_library, email
 from engine.functions.identity import uuid5
 from engine.functions.money import _LONGEST, money
@@ -162,64 +152,6 @@ def test_text_read_as_latin_1_or_windows_1252_comes_back(words: list[str]) -> No
         assert reason is None
 
 
-def zones() -> Iterator[tuple[str, list[int]]]:
-    for name in resources.files("tzdata").joinpath("zones").read_text(encoding="ascii").split():
-        with resources.files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as file:
-            yield name, list(ReadableZone.from_file(file, key=name)._trans_utc)
-
-
-ZONES = dict(zones())
-
-
-def test_clocks_are_never_changed_twice_within_two_days() -> None:
-    """What `_steady_offset` rests on; new rules of some country would show here."""
-    for name, transitions in ZONES.items():
-        gaps = [b - a for a, b in pairwise(transitions)]
-        assert min(gaps, default=10**9) > 48 * 3600, name
-
-
-def agree_local(text: str, zone: str) -> None:
-    assert dates.local_time(text, zone) == dates._by_rules(text, zone), (text, zone)
-
-
-def test_local_times_around_every_change_of_clocks() -> None:
-    rng = random.Random(1)
-    for zone, transitions in ZONES.items():
-        for transition in rng.sample(transitions, min(len(transitions), 12)):
-            if transition < -60_000_000_000:
-                continue
-            at = datetime.fromtimestamp(0, UTC).replace(tzinfo=None) + timedelta(seconds=transition)
-            for _ in range(6):
-                moment = at + timedelta(seconds=rng.randint(-100_000, 100_000))
-                agree_local(moment.strftime("%Y-%m-%d %H:%M:%S").rjust(19, "0"), zone)
-
-
-@settings(max_examples=500, deadline=None)
-@given(st.datetimes(), st.sampled_from(sorted(ZONES)))
-def test_any_local_time(moment: datetime, zone: str) -> None:
-    agree_local(moment.replace(microsecond=0).isoformat(" "), zone)
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.from_regex(re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}"), fullmatch=True))
-def test_any_text_in_the_form_of_a_time(text: str) -> None:
-    agree_local(text, "America/New_York")
-
-
-@settings(max_examples=500, deadline=None)
-@given(st.datetimes(datetime(1971, 1, 1), datetime(2037, 1, 1)), st.sampled_from(sorted(ZONES)))
-def test_an_instant_comes_back_from_its_local_time(moment: datetime, zone: str) -> None:
-    """From an instant to what clocks showed and back: the same, or an hour earlier where clocks showed it twice."""
-    instant = moment.replace(microsecond=0, tzinfo=UTC)
-    rules = dates._zone(zone)
-    local = instant.astimezone(rules)
-    value, reason = dates.local_time(local.replace(tzinfo=None).isoformat(" "), zone)
-    assert reason is None
-    assert isinstance(value, str)
-    back = datetime.fromisoformat(value)
-    assert back == (instant if local.fold == 0 else local.replace(fold=0).astimezone(UTC))
-
-
 @given(st.text(min_size=1), st.text(min_size=1))
 def test_uuids_as_the_standard_library_makes_them(namespace: str, value: str) -> None:
     assume(uuid5(namespace, value)[0] is not None)
@@ -251,9 +183,3 @@ def test_amounts_as_countries_write_them(whole: int, cents: int, marks: tuple[st
     assert reason is None
     assert isinstance(value, str)
     assert Decimal(value) == Decimal(f"{whole}.{cents:02d}")
-
-
-@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "Africa/Casablanca"])
-def test_the_fast_path_is_taken(zone: str) -> None:
-    """Else the tests above would compare a path with itself."""
-    assert sum(dates._steady_offset(zone, f"2015-{m:02d}-15") is not None for m in range(1, 13)) >= 11

@@ -1,17 +1,15 @@
 """Dates and times as legacy systems keep them: local time without a zone, day counts of a spreadsheet.
 
-The rules of time zones come from the tzdata package, not from the machine: the same job gives the same
-instants everywhere. It must never make a date up, nor drop a time of day without a word.
+It must never make a date up, nor drop a time of day without a word. `date_columns` answers for the plain
+ones a column at a time.
 """
 
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
-from functools import lru_cache
-from importlib import resources
-from zoneinfo import ZoneInfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 
+from engine.functions import date_columns, zones
 from engine.functions.protocol import DomainFunction, Outcome, Reason
 from engine.functions.text import trimmed
 
@@ -25,65 +23,11 @@ _TIME_OF_DAY = Reason("date with a time of day")
 _YEAR_OR_DAYS = Reason("ambiguous date: a year or a count of days")
 
 _ZERO = re.compile(r"0000-00-00(?:[ T]00:00(?::00(?:\.0{1,9})?)?)?Z?")
-_WHOLE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T](?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}")
 _DATETIME = re.compile(
     r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})"
     r"(?:[ T](?P<time>(?:[01][0-9]|2[0-3]):[0-9]{2}(?::[0-9]{2})?)(?:\.(?P<fraction>[0-9]{1,9}))?"
     r"(?: ?(?P<offset>Z|z|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?))?)?"
 )
-_OFFSET = re.compile(r"(?:UTC|GMT)?([+-])([0-9]{1,2})(?::?([0-9]{2}))?")
-
-
-@lru_cache(maxsize=1)
-def _zone_names() -> dict[str, str]:
-    names = resources.files("tzdata").joinpath("zones").read_text(encoding="ascii").split()
-    return {name.lower(): name for name in names}
-
-
-def _fixed(text: str) -> tzinfo | None:
-    """The zone of an offset such as `+05:30`, `UTC-3`; None where it is none or beyond a day."""
-    match = _OFFSET.fullmatch(text)
-    if match is None:
-        return None
-    minutes = int(match[2]) * 60 + int(match[3] or 0)
-    if minutes > 15 * 60 or int(match[3] or 0) > 59:
-        return None
-    return timezone(timedelta(minutes=-minutes if match[1] == "-" else minutes))
-
-
-@lru_cache(maxsize=1024)
-def _zone(name: str) -> tzinfo | None:
-    """The zone of an IANA name in any case, or of an offset; None where there is no such zone."""
-    known = _zone_names().get(name.lower())
-    if known is None:
-        return _fixed(name.upper())
-    with resources.files("tzdata").joinpath("zoneinfo", *known.split("/")).open("rb") as file:
-        return ZoneInfo.from_file(file, key=known)
-
-
-def _offset(local: datetime) -> timedelta:
-    offset = local.utcoffset()
-    assert offset is not None
-    return offset
-
-
-@lru_cache(maxsize=2**16)
-def _steady_offset(zone: str, day: str) -> timedelta | None:
-    """The one offset of a zone all through a day (`2011-04-03`), or None where it changes or cannot be told.
-
-    Clocks are never changed twice in a day, so that both its ends tell; each is read both ways, since an
-    end may itself be a time that clocks show twice or skip.
-    """
-    rules = _zone(zone)
-    if rules is None:
-        return None
-    try:
-        start = datetime.fromisoformat(day).replace(tzinfo=rules)
-    except ValueError:
-        return None
-    end = start.replace(hour=23, minute=59, second=59, microsecond=999999)
-    offsets = {_offset(t.replace(fold=fold)) for t in (start, end) for fold in (0, 1)}
-    return offsets.pop() if len(offsets) == 1 else None
 
 
 def _parsed(text: str) -> tuple[datetime, tzinfo | None, bool] | None:
@@ -102,7 +46,7 @@ def _parsed(text: str) -> tuple[datetime, tzinfo | None, bool] | None:
     offset = match["offset"]
     zone = None
     if offset is not None:
-        zone = UTC if offset.upper() in ("Z", "UTC", "GMT") else _fixed(offset)
+        zone = UTC if offset.upper() in ("Z", "UTC", "GMT") else zones.fixed(offset)
         if zone is None:
             return None
     return moment, zone, match["time"] is None
@@ -123,17 +67,6 @@ def local_time(value: str | None, zone: str | None) -> Outcome:
     two. A time that clocks skip is a reason: moving it would make it one with a time that is there, and it
     tells that the zone may be wrong. NULL for NULL and blank text; zero dates are a soft reason.
     """
-    if value is not None and zone is not None and len(zone) <= 64 and _WHOLE.fullmatch(value):
-        steady = _steady_offset(zone, value[:10])
-        if steady is not None:
-            try:
-                return f"{(datetime.fromisoformat(value) - steady).isoformat(' ')}+00:00", None
-            except (ValueError, OverflowError):
-                pass  # told below
-    return _by_rules(value, zone)
-
-
-def _by_rules(value: str | None, zone: str | None) -> Outcome:
     text = trimmed(value)
     if not text:
         return None, None
@@ -150,11 +83,11 @@ def _by_rules(value: str | None, zone: str | None) -> Outcome:
     name = trimmed(zone)
     if not name:
         return None, _NO_ZONE
-    rules = _zone(name) if len(name) <= 64 else None
+    rules = zones.zone(name) if len(name) <= 64 else None
     if rules is None:
         return None, _UNKNOWN_ZONE
     first, second = moment.replace(tzinfo=rules), moment.replace(tzinfo=rules, fold=1)
-    if not is_date and _offset(first) < _offset(second):
+    if not is_date and zones.offset(first) < zones.offset(second):
         return None, _IN_A_GAP
     return _instant(first)
 
@@ -207,5 +140,7 @@ def _iso_date(text: str) -> Outcome:
     return moment.date().isoformat(), None
 
 
-LOCAL_TIME = DomainFunction("local_time", ("value", "zone"), 0, "TIMESTAMPTZ", local_time)
-EXCEL_DATE = DomainFunction("excel_date", ("value",), 0, "DATE", excel_date)
+LOCAL_TIME = DomainFunction(
+    "local_time", ("value", "zone"), 0, "TIMESTAMPTZ", local_time, columns=date_columns.local_time
+)
+EXCEL_DATE = DomainFunction("excel_date", ("value",), 0, "DATE", excel_date, columns=date_columns.excel_date)

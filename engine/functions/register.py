@@ -7,7 +7,7 @@ and nothing raises: what a function did not foresee becomes the reason of the va
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from inspect import Parameter, Signature
 from typing import TypeAlias
@@ -25,6 +25,9 @@ _FAILED = Reason("function failed")
 _REMEMBERED = 2**15  # outcomes a function; some 10 MB of texts of usual length
 _WORTH_REMEMBERING = 256  # characters of an argument; longer ones would make the memory unbounded
 
+_WORTH_PLANNING = 32  # rows; fewer are sooner asked for one by one
+_WORTH_ENCODING = 256  # rows; Arrow takes longer to make few of them distinct than Python does
+
 _NATIVE = {"BOOLEAN": pa.bool_(), "VARCHAR[]": pa.list_(pa.string())}
 
 _spent: dict[str, float] = {}
@@ -33,8 +36,14 @@ Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 
 def seconds_spent() -> dict[str, float]:
-    """CPU seconds of this process in each domain function so far, by name."""
+    """CPU seconds in each domain function so far, by name: this process's, and those added."""
     return dict(_spent)
+
+
+def add_seconds(spent: Mapping[str, float]) -> None:
+    """Counts in what another process spent for this one."""
+    for name, seconds in spent.items():
+        _spent[name] = _spent.get(name, 0.0) + seconds
 
 
 def udf_name(name: str, arguments: int) -> str:
@@ -77,6 +86,7 @@ def register(connection: duckdb.DuckDBPyConnection) -> None:
 def vectorised(function: DomainFunction, arity: int) -> Callable[..., pa.StructArray]:
     """The function over `arity` Arrow columns of text: same length in, structs of v, r and soft out."""
     call = _remembering(function.call)
+    plain = function.columns
     value = _NATIVE.get(function.returns, pa.string())
 
     def over(*columns: Column) -> pa.StructArray:
@@ -87,7 +97,19 @@ def vectorised(function: DomainFunction, arity: int) -> Callable[..., pa.StructA
             _spent[function.name] = _spent.get(function.name, 0.0) + time.thread_time() - started
 
     def outcomes(*columns: Column) -> pa.StructArray:
-        distinct, indices = _distinct([_whole(column) for column in columns])
+        whole = [_whole(column) for column in columns]
+        if plain is None or len(whole[0]) < _WORTH_PLANNING:
+            return asked(whole)
+        try:
+            values, left = plain(*whole)
+        except Exception:  # of one value; which one, `call` tells
+            return asked(whole)
+        return _merged(values, left, asked([column.filter(left) for column in whole]) if left.true_count else None)
+
+    def asked(columns: list[pa.Array]) -> pa.StructArray:
+        if len(columns[0]) < _WORTH_ENCODING:
+            return _structs(_few(call, columns), value)
+        distinct, indices = _distinct(columns)
         longest = sum(pc.max(pc.binary_length(texts)).as_py() or 0 for texts in distinct)
         structs = _structs(_outcomes(call, [_texts(texts) for texts in distinct], longest), value)
         return structs if indices is None else structs.take(indices)
@@ -140,14 +162,36 @@ def _outcomes(call: Callable[..., Outcome], columns: list[list[str | None]], lon
             return list(map(call, *columns))
         except Exception:  # of one value; which one, the slow way tells
             pass
-    outcomes: list[Outcome] = []
-    for arguments in zip(*columns, strict=True):
-        short = sum(map(len, filter(None, arguments))) <= _WORTH_REMEMBERING
-        try:
-            outcomes.append(call(*arguments) if short else call.__wrapped__(*arguments))  # type: ignore[attr-defined]
-        except Exception:
-            outcomes.append((None, _FAILED))
-    return outcomes
+    return [_outcome(call, arguments) for arguments in zip(*columns, strict=True)]
+
+
+def _few(call: Callable[..., Outcome], columns: list[pa.Array]) -> list[Outcome]:
+    rows = list(zip(*(column.to_pylist() for column in columns), strict=True))
+    told = {row: _outcome(call, row) for row in dict.fromkeys(rows)}
+    return [told[row] for row in rows]
+
+
+def _outcome(call: Callable[..., Outcome], arguments: tuple[str | None, ...]) -> Outcome:
+    short = sum(map(len, filter(None, arguments))) <= _WORTH_REMEMBERING
+    try:
+        return call(*arguments) if short else call.__wrapped__(*arguments)  # type: ignore[attr-defined]
+    except Exception:
+        return None, _FAILED
+
+
+def _merged(values: pa.Array, left: pa.Array, asked: pa.StructArray | None) -> pa.StructArray:
+    """The values of a column and the outcomes of the rows that were left, which `asked` has in their order."""
+    codes, soft = _no_reasons(len(values))
+    if asked is not None:
+        values = pc.replace_with_mask(values, left, asked.field("v"))
+        if asked.field("r").null_count < len(asked):
+            codes = pc.replace_with_mask(codes, left, asked.field("r"))
+            soft = pc.replace_with_mask(soft, left, asked.field("soft"))
+    return pa.StructArray.from_arrays([values, codes, soft], names=["v", "r", "soft"])
+
+
+def _no_reasons(rows: int) -> tuple[pa.Array, pa.Array]:
+    return pa.nulls(rows, pa.string()), pa.repeat(pa.scalar(False), rows)
 
 
 def _structs(outcomes: list[Outcome], value: pa.DataType) -> pa.StructArray:
@@ -157,6 +201,5 @@ def _structs(outcomes: list[Outcome], value: pa.DataType) -> pa.StructArray:
         codes = pa.array([None if r is None else r.code for r in reasons], pa.string())
         soft = pa.array([r is not None and r.soft for r in reasons], pa.bool_())
     else:
-        codes = pa.nulls(len(outcomes), pa.string())
-        soft = pa.repeat(pa.scalar(False), len(outcomes))
+        codes, soft = _no_reasons(len(outcomes))
     return pa.StructArray.from_arrays([values, codes, soft], names=["v", "r", "soft"])
