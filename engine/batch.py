@@ -20,10 +20,10 @@ from connectors.postgres import PostgresTarget
 from connectors.protocols import Column, LedgerRow, RowsRefusedError
 from engine.check import CheckedEntity
 from engine.collisions import SOURCE_KEY
-from engine.compile import EXCLUDED, LOADED, QUARANTINED, key_sql, raw_sql
+from engine.compile import LOADED, QUARANTINED, key_sql, raw_sql
 from engine.expressions import identifier, literal
 from engine.faults import fault_point
-from engine.prepare import Prepared
+from engine.prepare import Settled
 from engine.stage import part_path
 from engine.transform import execute, fetch, shape_sql
 from workspace.events import PartStaged
@@ -45,62 +45,87 @@ class BatchRows:
     quarantined: pa.Table
 
 
+@dataclass(frozen=True)
+class Committed:
+    """What a batch did: its ledger row; its quarantined rows, with QUARANTINE's columns; the crosswalk's new rows,
+    old_id and new_id among their columns."""
+
+    row: LedgerRow
+    quarantined: pa.Table
+    crosswalk: pa.Table
+
+
 def batch_rows(
-    duck: duckdb.DuckDBPyConnection, paths: JobPaths, prepared: Prepared, part: PartStaged, out: Path
+    duck: duckdb.DuckDBPyConnection, paths: JobPaths, entity: CheckedEntity, settled: Settled, existing: Path | None
 ) -> BatchRows:
-    """Sorts a transformed part's rows by what the batch does with them."""
-    entity = prepared.entity
-    existing = (
-        f"LEFT JOIN read_parquet({literal(str(prepared.existing))}) e ON e.old_id = t._ph_key"
-        if prepared.existing
-        else "LEFT JOIN (SELECT NULL::VARCHAR AS old_id, NULL::VARCHAR AS new_id, NULL::VARCHAR AS source_hash, NULL::VARCHAR AS target_hash WHERE false) e ON false"
+    """Sorts a settled part's rows by what the batch does with them. `existing` is the entity's crosswalk as it was
+    before, None where there was none."""
+    part, counts = settled.part, settled.counts
+    out = f"read_parquet({literal(str(settled.out))})"
+    fields = "".join(f", t.{identifier(f.column.name)}" for f in entity.fields)
+    head = f"t._ph_n, t._ph_key, {{id}} AS _ph_id, t._ph_source_hash, t._ph_target_hash{fields}"
+    lost = (
+        f"LEFT JOIN read_parquet({literal(str(settled.losers.path))}) l ON l._ph_n = t._ph_n" if settled.losers else ""
     )
-    # md5 and uuid spell one hash in two ways
-    same = "replace(e.target_hash, '-', '') = t._ph_target_hash AND replace(e.source_hash, '-', '') = t._ph_source_hash"
-    execute(
-        duck,
-        f'CREATE OR REPLACE TEMP TABLE batch AS SELECT t.*, l."index" AS _ph_index, l.field AS _ph_lost_field, l.detail AS _ph_detail, '
-        f"e.new_id AS _ph_existing, coalesce({same}, false) AS _ph_same "
-        f"FROM read_parquet({literal(str(out))}) t LEFT JOIN read_parquet({literal(str(prepared.losers))}) l ON l._ph_n = t._ph_n {existing}",
-    )
-    fields = "".join(f", {identifier(f.column.name)}" for f in entity.fields)
-    head = "_ph_n, _ph_key, {id} AS _ph_id, _ph_source_hash, _ph_target_hash"
-    # What an earlier job loaded keeps its place; a second row of the same source key never had one.
-    kept = f"(_ph_index IS NULL OR (_ph_existing IS NOT NULL AND _ph_index <> {literal(SOURCE_KEY)}))"
-    enters = f"_ph_outcome = {LOADED} AND {kept}"
-    inserts = fetch(
-        duck,
-        f"SELECT {head.format(id='_ph_id')}{fields} FROM batch WHERE {enters} AND _ph_existing IS NULL ORDER BY _ph_n",
-    )
-    updates = fetch(
-        duck,
-        f"SELECT {head.format(id='_ph_existing')}{fields} FROM batch WHERE {enters} AND _ph_existing IS NOT NULL AND NOT _ph_same ORDER BY _ph_n",
-    )
-    same_sums = fetch(duck, f"SELECT _ph_target_hash FROM batch WHERE {enters} AND _ph_same")
-    (excluded,) = execute(duck, f"SELECT count(*) FROM batch WHERE _ph_outcome = {EXCLUDED}")[0]
-    shape = shape_sql("_ph_shown")
-    raw = raw_sql(entity)
-    stage = literal(str(part_path(paths.stage / entity.name, part.part)))
-    quarantined = fetch(
-        duck,
-        f'SELECT CAST(_ph_n AS VARCHAR) AS "row", _ph_key AS key, _ph_field AS field, '
-        f"regexp_extract(_ph_reason, '^[a-z_]+') AS code, "
-        f"_ph_field || ': ' || _ph_reason || CASE WHEN _ph_shown <> '' AND NOT regexp_matches(_ph_reason, "
-        f"'^(reference|map|required)') THEN ': ''' || {shape} || '''' ELSE '' END AS signature, "
-        f"_ph_reason AS detail, _ph_raw AS raw FROM batch WHERE _ph_outcome = {QUARANTINED} "
-        f"UNION ALL SELECT CAST(b._ph_n AS VARCHAR), b._ph_key, b._ph_lost_field, 'unique', b._ph_lost_field || ': unique ' || b._ph_index || "
-        f"CASE WHEN starts_with(b._ph_detail, 'collides') THEN '' ELSE ', ' || b._ph_detail END, "
-        f"'unique ' || b._ph_index || ', ' || b._ph_detail, s.raw FROM batch b JOIN (SELECT _ph_n, {raw} AS raw FROM read_parquet({stage})) s ON s._ph_n = b._ph_n "
-        f"WHERE b._ph_outcome = {LOADED} AND NOT {kept}",
-    )
+    rows = f"FROM {out} t {lost} "
+    enters = f"t._ph_outcome = {LOADED}"
+    loses = 'l."index" IS NOT NULL' if settled.losers else "false"
+    if existing is None:
+        inserts = fetch(duck, f"SELECT {head.format(id='t._ph_id')} {rows} WHERE {enters} AND NOT {loses}")
+        updates = inserts.slice(0, 0)
+        same = updates["_ph_target_hash"]
+    else:
+        rows += f"LEFT JOIN read_parquet({literal(str(existing))}) e ON e.old_id = t._ph_key"
+        # What an earlier job loaded keeps its place; a second row of the same source key never had one.
+        if settled.losers:
+            loses += f' AND (e.new_id IS NULL OR l."index" = {literal(SOURCE_KEY)})'
+        enters += f" AND NOT ({loses})"
+        # md5 and uuid spell one hash in two ways
+        unchanged = "coalesce(replace(e.target_hash, '-', '') = t._ph_target_hash AND replace(e.source_hash, '-', '') = t._ph_source_hash, false)"
+        inserts = fetch(duck, f"SELECT {head.format(id='t._ph_id')} {rows} WHERE {enters} AND e.new_id IS NULL")
+        updates = fetch(
+            duck,
+            f"SELECT {head.format(id='e.new_id')} {rows} WHERE {enters} AND e.new_id IS NOT NULL AND NOT {unchanged}",
+        )
+        same = fetch(duck, f"SELECT t._ph_target_hash {rows} WHERE {enters} AND e.new_id IS NOT NULL AND {unchanged}")[
+            "_ph_target_hash"
+        ]
+    quarantined = QUARANTINE.empty_table()
+    if counts.quarantined or settled.losers:
+        shape = shape_sql("t._ph_shown")
+        statement = (
+            f'SELECT CAST(t._ph_n AS VARCHAR) AS "row", t._ph_key AS key, t._ph_field AS field, '
+            f"regexp_extract(t._ph_reason, '^[a-z_]+') AS code, "
+            f"t._ph_field || ': ' || t._ph_reason || CASE WHEN t._ph_shown <> '' AND NOT regexp_matches(t._ph_reason, "
+            f"'^(reference|map|required)') THEN ': ''' || {shape} || '''' ELSE '' END AS signature, "
+            f"t._ph_reason AS detail, t._ph_raw AS raw FROM {out} t WHERE t._ph_outcome = {QUARANTINED}"
+        )
+        if settled.losers:
+            stage = literal(str(part_path(paths.stage / entity.name, part.part)))
+            statement += (
+                f" UNION ALL SELECT CAST(t._ph_n AS VARCHAR), t._ph_key, l.field, 'unique', l.field || ': unique ' || l.\"index\" || "
+                f"CASE WHEN starts_with(l.detail, 'collides') THEN '' ELSE ', ' || l.detail END, "
+                f"'unique ' || l.\"index\" || ', ' || l.detail, s.raw {rows} "
+                f"JOIN (SELECT _ph_n, {raw_sql(entity)} AS raw FROM read_parquet({stage})) s ON s._ph_n = t._ph_n "
+                f"WHERE t._ph_outcome = {LOADED} AND {loses}"
+            )
+        quarantined = fetch(duck, statement).cast(QUARANTINE)
     return BatchRows(
-        inserts,
-        updates,
-        same_sums.num_rows,
-        _checksum(same_sums["_ph_target_hash"]),
-        int(excluded),
-        quarantined.cast(QUARANTINE),
+        _in_order(inserts),
+        _in_order(updates),
+        len(same),
+        _checksum(same),
+        counts.excluded,
+        _in_order(quarantined, "row"),
     )
+
+
+def _in_order(rows: pa.Table, column: str = "_ph_n") -> pa.Table:
+    """The rows by their number in the stage: as they come, nearly always."""
+    numbers = rows[column].cast(pa.int64()).combine_chunks()
+    if len(numbers) < 2 or pc.all(pc.less(numbers[:-1], numbers[1:])).as_py():
+        return rows
+    return rows.take(pc.sort_indices(numbers))
 
 
 def commit_batch(
@@ -111,8 +136,8 @@ def commit_batch(
     part: PartStaged,
     rows: BatchRows,
     version: int,
-) -> tuple[LedgerRow, pa.Table] | None:
-    """Carries a batch into the target in one transaction; its ledger row and its quarantined rows.
+) -> Committed | None:
+    """Carries a batch into the target in one transaction; what it did.
 
     None when the ledger has the batch already. Keeps the invariant that a ledger row is there if and only
     if the batch's rows, crosswalk and quarantine are. TargetLostError leaves open whether it committed:
@@ -135,8 +160,9 @@ def commit_batch(
         bad = {n for n, _ in refused}
         kept = _without(inserts, bad)
         renewed = _without(rows.updates, bad)
+        crosswalk = _crosswalk(entity, kept, replaced)
         if kept.num_rows:
-            target.crosswalk(entity.name, part.part, _crosswalk(entity, kept, replaced))
+            target.crosswalk(entity.name, part.part, crosswalk)
         if renewed.num_rows:
             target.renew_crosswalk(
                 entity.name,
@@ -170,7 +196,7 @@ def commit_batch(
         target.rollback()
         raise
     fault_point("after commit")
-    return row, quarantined
+    return Committed(row, quarantined, crosswalk)
 
 
 def load_refusing(

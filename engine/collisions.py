@@ -1,11 +1,13 @@
-"""Rows that the target's unique keys can't hold side by side, found over the whole stage before the load.
+"""Rows that the target's unique keys can't hold side by side, found before any of them is loaded.
 
 The row with the lowest source key wins, whatever order batches commit in; the others are quarantined with
-the key of the row they collide with. Keys that the target already holds lose to what is there.
+the key of the row they collide with. Keys that the target already holds lose to what is there. Parts come in
+the order of the source key, so that what is settled of the first ones can be loaded while the last are read.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,9 +30,28 @@ from engine.transform import execute
 SOURCE_KEY = "source key"
 """The `index` of rows that lost because another row has the same source key."""
 
-SCHEMA_OF_LOSERS = pa.schema(
+_SCHEMA_OF_LOSERS = pa.schema(
     [("_ph_n", pa.int64()), ("index", pa.string()), ("field", pa.string()), ("detail", pa.string())]
 )
+_SOURCE = 255
+"""The number of the source key's own check."""
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Why a row can't enter: the unique key's name, the fields it is of, and what it collides with."""
+
+    index: str
+    field: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Losers:
+    """The rows of one part that lost: a Parquet of _ph_n, index, field and detail; how many."""
+
+    path: Path
+    count: int
 
 
 @dataclass(frozen=True)
@@ -81,76 +102,153 @@ def _translated(text: str, key: UniqueKey, entity: CheckedEntity) -> str:
     return tree.sql("duckdb", identify=True)
 
 
-def find_collisions(
-    duck: duckdb.DuckDBPyConnection, entity: CheckedEntity, transformed: list[Path], out: Path, held: dict[str, Path]
-) -> int:
-    """Writes the losers (SCHEMA_OF_LOSERS) to `out`; how many there are.
+class Settler:
+    """Settles an entity's transformed parts, one after the other from the first.
 
-    `transformed` are the entity's transformed parts, at least one; `held` gives, by index name, a Parquet of keys that
-    the target holds already (k0, k1, …, deleted), as `held_keys` writes it.
+    What stood in the parts before is kept as a hash and a row number a key, in DuckDB, which puts it on disk where it
+    is large; a hash that comes again is compared by the keys themselves. Not for use by two threads.
     """
-    checks = comparisons(entity)
-    as_id = f", _ph_id AS {identifier(entity.id_column.name)}" if entity.id_column else ""
-    rows = f"(SELECT *{as_id} FROM {read_parts(transformed)} WHERE _ph_outcome = {LOADED})"
-    losers: dict[int, tuple[str, str, str]] = {}
-    contested: dict[int, list[tuple[int, str, str]]] = {}
-    if not _keyed_for_sure(entity):
-        for n, _, group_number in execute(
-            duck,
-            f"SELECT _ph_n, _ph_key, min(_ph_n) OVER w AS g FROM {rows} WINDOW w AS (PARTITION BY _ph_key) QUALIFY count(*) OVER w > 1",
-        ):
-            if n != group_number:
-                losers[n] = (SOURCE_KEY, ", ".join(entity.plan.key), "another row has the same source key")
-    for number, check in enumerate(checks):
-        if not entity.plan.key and check.key.primary:
-            continue
-        keys = ", ".join(f"{part} AS k{i}" for i, part in enumerate(check.parts))
-        present = _present("", check)
-        where = f"WHERE {check.where}" if check.where else ""
-        keyed = f"(SELECT _ph_n, _ph_key, {keys} FROM {rows} AS r {where})"
-        if path := held.get(check.key.name):
+
+    def __init__(
+        self, duck: duckdb.DuckDBPyConnection, entity: CheckedEntity, folder: Path, held: dict[str, Path]
+    ) -> None:
+        """`held` gives, by index name, a Parquet of keys that the target holds already (k0, k1, …, deleted), as
+        `held_keys` writes it. Losers are written to `folder`."""
+        self._duck, self._entity, self._folder, self._held = duck, entity, folder, held
+        self._checks = [c for c in comparisons(entity) if entity.plan.key or not c.key.primary]
+        self._by_source_key = not _keyed_for_sure(entity)
+        self._outs: list[tuple[int, Path]] = []
+        self._rows = 0
+        execute(duck, "CREATE OR REPLACE TEMP TABLE taken (c UTINYINT, h UBIGINT, n BIGINT)")
+
+    def settle(self, part: int, out: Path, rows: int) -> Losers | None:
+        """The rows of the next part that lost, None where none did. `rows` is how many rows the part has."""
+        self._outs.append((self._rows, out))
+        self._rows += rows
+        if not self._checks and not self._by_source_key:
+            return None
+        self._note_keys(out)
+        losers = self._held_by_target(out)
+        losers |= self._contested(set(losers))
+        if losers:
+            # A second row of one source key is one whatever became of the first; else only who enters takes a key.
+            listed = ", ".join(str(n) for n in losers)
+            execute(self._duck, f"DELETE FROM coming WHERE c <> {_SOURCE} AND n IN ({listed})")
+        execute(self._duck, "INSERT INTO taken SELECT c, h, n FROM coming")
+        return self._written(part, losers) if losers else None
+
+    def _note_keys(self, out: Path) -> None:
+        """Makes the table `coming`: check, hash of the key, row number, for each key of the part that counts."""
+        rows = self._entering([out])
+        selects = []
+        if self._by_source_key:
+            selects.append(f"SELECT {_SOURCE}::UTINYINT AS c, hash(_ph_key) AS h, _ph_n AS n FROM {rows}")
+        for number, check in enumerate(self._checks):
+            conditions = [f"({check.where})"] if check.where else []
+            if check.key.nulls_distinct:
+                conditions += [f"({part}) IS NOT NULL" for part in check.parts]
+            where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+            selects.append(
+                f"SELECT {number}::UTINYINT AS c, hash({', '.join(check.parts)}) AS h, _ph_n AS n FROM {rows} AS r{where}"
+            )
+        execute(self._duck, f"CREATE OR REPLACE TEMP TABLE coming AS {' UNION ALL '.join(selects)}")
+
+    def _held_by_target(self, out: Path) -> dict[int, Lost]:
+        losers: dict[int, Lost] = {}
+        for check in self._checks:
+            path = self._held.get(check.key.name)
+            if path is None:
+                continue
+            keys = ", ".join(f"{part} AS k{i}" for i, part in enumerate(check.parts))
+            where = f"WHERE {check.where}" if check.where else ""
             same = " AND ".join(f"h.k{i} IS NOT DISTINCT FROM t.k{i}" for i in range(len(check.parts)))
             for n, deleted in execute(
-                duck,
-                f"SELECT t._ph_n, h.deleted FROM {keyed} t JOIN read_parquet({literal(str(path))}) h ON {same} WHERE {_present('t.', check)}",
+                self._duck,
+                f"SELECT t._ph_n, h.deleted FROM (SELECT _ph_n, {keys} FROM {self._entering([out])} AS r {where}) t "
+                f"JOIN read_parquet({literal(str(path))}) h ON {same} WHERE {_present('t.', check)}",
             ):
-                if check.key.primary and entity.plan.write == "upsert" and deleted != "true":
+                if check.key.primary and self._entity.plan.write == "upsert" and deleted != "true":
                     continue
                 what = (
                     "held by a row that is marked as deleted"
                     if deleted == "true"
                     else "held by a row already in the target"
                 )
-                losers.setdefault(n, (check.key.name, ", ".join(check.key.columns), what))
-        group = ", ".join(f"k{i}" for i in range(len(check.parts)))
-        for n, key_text, group_number in execute(
-            duck,
-            f"SELECT _ph_n, _ph_key, g FROM (SELECT _ph_n, _ph_key, min(_ph_n) OVER w AS g, count(*) OVER w AS c "
-            f"FROM {keyed} WHERE {present} WINDOW w AS (PARTITION BY {group})) WHERE c > 1 ORDER BY 1",
-        ):
-            contested.setdefault(n, []).append((number, f"{number}:{group_number}", key_text))
-    taken: dict[str, str] = {}
-    for n in sorted(contested):
-        if n in losers:
-            continue
-        clash = next(((number, taken[g]) for number, g, _ in contested[n] if g in taken), None)
-        if clash is not None:
-            key = checks[clash[0]].key
-            losers[n] = (key.name, ", ".join(key.columns), f"collides with source key {clash[1]}")
-            continue
-        for _, g, key_text in contested[n]:
-            taken[g] = key_text
-    table = pa.table(
-        {
-            "_ph_n": list(losers),
-            "index": [v[0] for v in losers.values()],
-            "field": [v[1] for v in losers.values()],
-            "detail": [v[2] for v in losers.values()],
-        },
-        schema=SCHEMA_OF_LOSERS,
-    )
-    pq.write_table(table, out)
-    return len(losers)
+                losers.setdefault(n, Lost(check.key.name, ", ".join(check.key.columns), what))
+        return losers
+
+    def _contested(self, lost: set[int]) -> dict[int, Lost]:
+        """The part's rows that lose to one before them, given those that have `lost` already."""
+        seen = execute(
+            self._duck,
+            "SELECT c.c, c.n, t.n FROM coming c JOIN taken t ON t.c = c.c AND t.h = c.h UNION ALL "
+            "SELECT c, n, NULL FROM coming QUALIFY count(*) OVER (PARTITION BY c, h) > 1",
+        )
+        if not seen:
+            return {}
+        checks: dict[int, set[int]] = {}
+        before: set[tuple[int, int]] = set()
+        for c, n, earlier in seen:
+            checks.setdefault(n, set()).add(c)
+            if earlier is not None:
+                before.add((c, earlier))
+        keys = self._keys({*checks, *(n for _, n in before)})
+        taken = {(c, keys[n][1][c]): keys[n][0] for c, n in sorted(before, reverse=True)}
+        losers: dict[int, Lost] = {}
+        for n in sorted(checks):
+            source_key, own = keys[n]
+            if _SOURCE in checks[n]:
+                if (_SOURCE, own[_SOURCE]) in taken:
+                    losers[n] = Lost(
+                        SOURCE_KEY, ", ".join(self._entity.plan.key), "another row has the same source key"
+                    )
+                    continue
+                taken[_SOURCE, own[_SOURCE]] = source_key
+            if n in lost:
+                continue
+            unique = sorted(checks[n] - {_SOURCE})
+            clash = next((c for c in unique if (c, own[c]) in taken), None)
+            if clash is not None:
+                key = self._checks[clash].key
+                detail = f"collides with source key {taken[clash, own[clash]]}"
+                losers[n] = Lost(key.name, ", ".join(key.columns), detail)
+            else:
+                taken |= {(c, own[c]): source_key for c in unique}
+        return losers
+
+    def _keys(self, numbers: set[int]) -> dict[int, tuple[str, dict[int, tuple[object, ...]]]]:
+        """The source key and the key of each check, by row number."""
+        starts = [start for start, _ in self._outs]
+        files = {self._outs[bisect_right(starts, n) - 1][1] for n in numbers}
+        own = [f"[{', '.join(f'CAST({part} AS VARCHAR)' for part in check.parts)}]" for check in self._checks]
+        listed = ", ".join(str(n) for n in numbers)
+        return {
+            n: (key, {_SOURCE: (key,), **{i: tuple(k) for i, k in enumerate(found)}})
+            for n, key, *found in execute(
+                self._duck,
+                f"SELECT _ph_n, _ph_key{''.join(', ' + k for k in own)} FROM {self._entering(sorted(files))} AS r "
+                f"WHERE _ph_n IN ({listed})",
+            )
+        }
+
+    def _entering(self, outs: list[Path]) -> str:
+        column = self._entity.id_column
+        as_id = f", _ph_id AS {identifier(column.name)}" if column else ""
+        return f"(SELECT *{as_id} FROM {read_parts(outs)} WHERE _ph_outcome = {LOADED})"
+
+    def _written(self, part: int, losers: dict[int, Lost]) -> Losers:
+        path = self._folder / f"losers-{part:05d}.parquet"
+        table = pa.table(
+            {
+                "_ph_n": list(losers),
+                "index": [lost.index for lost in losers.values()],
+                "field": [lost.field for lost in losers.values()],
+                "detail": [lost.detail for lost in losers.values()],
+            },
+            schema=_SCHEMA_OF_LOSERS,
+        )
+        pq.write_table(table, path)
+        return Losers(path, len(losers))
 
 
 def _present(prefix: str, check: Comparison) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -13,6 +14,16 @@ from workspace.paths import JobPaths
 
 BATCH_ROWS = 50_000
 """Rows of a part of the stage, and so of a batch."""
+
+
+MOST_PROCESSES = 8
+"""That transform: beyond these the target is what a load waits for."""
+
+
+def processes_here() -> int:
+    """How many processes should transform on this machine; 0 where one core has to do all."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, MOST_PROCESSES) if cores > 1 else 0
 
 
 @dataclass(frozen=True)
@@ -38,7 +49,8 @@ def _no_progress(_: Progress) -> None:
 class Context:
     """One run. `stop` is polled between batches; `progress` is called often and must be cheap.
 
-    `source_identity` and the entity's name are what a row of the crosswalk belongs to.
+    `source_identity` and the entity's name are what a row of the crosswalk belongs to. `processes` is how many may
+    transform beside this one.
     """
 
     paths: JobPaths
@@ -50,3 +62,4 @@ class Context:
     progress: Callable[[Progress], None] = _no_progress
     stop: Callable[[], bool] = _no_stop
     batch_rows: int = field(default=BATCH_ROWS)
+    processes: int = field(default_factory=processes_here)

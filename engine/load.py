@@ -7,14 +7,14 @@ thread of its own and never waits for the target. Nothing here decides: it execu
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
-import duckdb
 import stamina
 import stamina.instrumentation
 
@@ -23,9 +23,11 @@ from engine.batch import BatchRows, batch_rows, commit_batch
 from engine.check import CheckedEntity
 from engine.context import Context, Progress
 from engine.faults import fault_point
-from engine.prepare import Preparer
+from engine.prepare import Preparer, Settled
 from engine.references import fill_part
 from engine.stager import Stager, recorded_parts
+from engine.transform import Counts
+from engine.workers import Transformers
 from workspace.errors import InterruptedJobError, JobFailedError
 from workspace.events import (
     BatchCommitted,
@@ -74,10 +76,14 @@ def load(ctx: Context) -> LoadOutcome:
     changes: dict[str, dict[str, int]] = {}
     before = len(ledger)
     try:
-        with Stager(ctx) as stager:
+        with (
+            ThreadPoolExecutor(1, "sorter") as sorter,
+            Transformers(preparer, sorter, ctx.processes) as transformers,
+            Stager(ctx) as stager,
+        ):
             ctx.workspace.record(PhaseStarted("load"))
             for entity in ctx.checked.entities:
-                changes[entity.name] = _load_entity(ctx, preparer, stager, entity, ledger)
+                changes[entity.name] = _Loading(ctx, preparer, stager, transformers, sorter, entity, ledger).run()
         deferred = [entity for entity in ctx.checked.entities if entity.deferred]
         if deferred:
             ctx.workspace.record(PhaseStarted("references"))
@@ -120,95 +126,136 @@ def _record_recovered(ctx: Context, row: LedgerRow, seconds: float) -> None:
     ctx.workspace.record(_event(row, seconds, recovered=True), *_clusters(row.entity, row.batch, seen))
 
 
-def _load_entity(
-    ctx: Context,
-    preparer: Preparer,
-    stager: Stager,
-    entity: CheckedEntity,
-    ledger: dict[tuple[str, int, int], LedgerRow],
-) -> dict[str, int]:
-    """All batches of one entity; the changes made to values, by `field: change`."""
-    changes: Counter[str] = Counter()
-    if not _all_there(stager, entity, ledger):
-        changes = _load_batches(ctx, preparer, stager, entity, ledger)
+class _Loading:
+    """One entity on its way: parts are staged, transformed, sorted and committed side by side, each in order."""
+
+    def __init__(
+        self,
+        ctx: Context,
+        preparer: Preparer,
+        stager: Stager,
+        transformers: Transformers,
+        sorter: ThreadPoolExecutor,
+        entity: CheckedEntity,
+        ledger: dict[tuple[str, int, int], LedgerRow],
+    ) -> None:
+        self._ctx, self._preparer, self._stager, self._transformers = ctx, preparer, stager, transformers
+        self._sorter, self._entity, self._ledger = sorter, entity, ledger
+        self._changes: Counter[str] = Counter()
+        self._staged = self._done = 0
+
+    def run(self) -> dict[str, int]:
+        """Carries over all batches that the ledger doesn't have; the changes made to values, by `field: change`."""
+        ctx, entity, ledger = self._ctx, self._entity, self._ledger
+        needed = entity.deferred or any(entity.name in other.references for other in ctx.checked.entities)
+        if self._all_there():
+            if needed:
+                self._preparer.take_crosswalk(entity, ctx.target)
+            return {}
+        self._existing = self._preparer.existing(entity, ctx.target)
+        self._settler = self._preparer.settler(entity, ctx.target, ours=True)
+        self._quarantined = sum(row.quarantined for key, row in ledger.items() if key[0] == entity.name)
+        self._notes = self._preparer.note_crosswalk(entity) if needed and self._existing is None else None
+        # The refused rows of one batch are looked up while the next is sorted: by a cursor of their own.
+        self._lookup = self._preparer.duck.cursor()
+        try:
+            self._carry_over()
+        except BaseException:
+            if self._notes:
+                self._notes.drop()
+            raise
         ctx.workspace.record(EntityCompleted(entity.name))
-    if any(entity.name in other.references for other in ctx.checked.entities) or entity.deferred:
-        preparer.take_crosswalk(entity, ctx.target)
-    return dict(changes)
+        if self._notes:
+            self._notes.finish()
+        elif needed:
+            self._preparer.take_crosswalk(entity, ctx.target)
+        return dict(self._changes)
 
+    def _all_there(self) -> bool:
+        """True where an earlier run staged the whole entity and the ledger has each of its batches."""
+        parts = self._stager.complete_parts(self._entity)
+        return parts is not None and all((self._entity.name, part.part, 1) in self._ledger for part in parts)
 
-def _all_there(stager: Stager, entity: CheckedEntity, ledger: dict[tuple[str, int, int], LedgerRow]) -> bool:
-    """True where an earlier run staged the whole entity and the ledger has each of its batches."""
-    parts = stager.complete_parts(entity)
-    return parts is not None and all((entity.name, part.part, 1) in ledger for part in parts)
+    def _carry_over(self) -> None:
+        transforming: deque[tuple[PartStaged, Future[tuple[Path, Counts]]]] = deque()
+        sorting: deque[tuple[PartStaged, Future[BatchRows | None]]] = deque()
+        try:
+            for part in self._stager.parts(self._entity):
+                self._staged += part.rows
+                if not self._done:
+                    self._ctx.progress(Progress("stage", self._entity.name, self._staged, None))
+                transforming.append((part, self._transformers.submit(self._entity, part)))
+                self._advance(transforming, sorting)
+                while sorting and (
+                    len(transforming) >= self._transformers.ahead or (sorting[0][1].done() and not self._stager.ready())
+                ):
+                    self._finish(*sorting.popleft())
+                    self._advance(transforming, sorting)
+                _stop_if_asked(self._ctx)
+            while sorting:
+                self._finish(*sorting.popleft())
+                self._advance(transforming, sorting)
+        finally:
+            for _, transformed in transforming:
+                transformed.cancel()
+            for _, sorted_ in sorting:
+                sorted_.cancel()
 
+    def _advance(
+        self,
+        transforming: deque[tuple[PartStaged, Future[tuple[Path, Counts]]]],
+        sorting: deque[tuple[PartStaged, Future[BatchRows | None]]],
+    ) -> None:
+        """Has the next parts sorted: two ahead, since sorted rows are held in memory."""
+        while transforming and len(sorting) < 2:
+            part, transformed = transforming.popleft()
+            sorting.append((part, self._sorter.submit(self._sort, part, transformed)))
 
-def _load_batches(
-    ctx: Context,
-    preparer: Preparer,
-    stager: Stager,
-    entity: CheckedEntity,
-    ledger: dict[tuple[str, int, int], LedgerRow],
-) -> Counter[str]:
-    parts = []
-    staged = 0
-    for part in stager.parts(entity):
-        out, counts = preparer.transform(entity, part)
+    def _sort(self, part: PartStaged, transformed: Future[tuple[Path, Counts]]) -> BatchRows | None:
+        """Settles a part's collisions and sorts its rows; None where the ledger has it. In the sorter's thread."""
+        out, counts = transformed.result()
         fault_point("after transform")
-        parts.append((part, out, counts))
-        staged += part.rows
-        ctx.progress(Progress("stage", entity.name, staged, None))
-        _stop_if_asked(ctx)
-    prepared = preparer.settle(entity, parts, ctx.target, ours=True)
-    changes: Counter[str] = Counter()
-    for _, _, counts in prepared.parts:
-        changes.update(counts.changes)
-    todo = [(part, out) for part, out, _ in prepared.parts if (entity.name, part.part, 1) not in ledger]
-    done = staged - sum(part.rows for part, _ in todo)
-    quarantined = sum(row.quarantined for key, row in ledger.items() if key[0] == entity.name)
-    # While the target works on one batch, the next is sorted out; the refused rows of the first are looked up
-    # by a cursor of their own.
-    lookup = preparer.duck.cursor()
-    with ThreadPoolExecutor(1, "batches") as ahead:
-        coming = [ahead.submit(batch_rows, preparer.duck, ctx.paths, prepared, *todo[0])] if todo else []
-        for n, (part, _) in enumerate(todo):
-            rows = coming.pop().result()
-            if n + 1 < len(todo):
-                coming.append(ahead.submit(batch_rows, preparer.duck, ctx.paths, prepared, *todo[n + 1]))
-            _stop_if_asked(ctx)
-            _commit(ctx, lookup, entity, part, rows, ledger)
-            done += part.rows
-            quarantined += ledger[entity.name, part.part, 1].quarantined
-            ctx.progress(Progress("load", entity.name, done, staged, quarantined))
-    return changes
+        settled = Settled(part, out, counts, self._settler.settle(part.part, out, part.rows))
+        self._changes.update(counts.changes)
+        if (self._entity.name, part.part, 1) in self._ledger:
+            return None
+        return batch_rows(self._preparer.duck, self._ctx.paths, self._entity, settled, self._existing)
 
+    def _finish(self, part: PartStaged, sorting: Future[BatchRows | None]) -> None:
+        rows = sorting.result()
+        if rows is not None:
+            _stop_if_asked(self._ctx)
+            self._commit(part, rows)
+            self._quarantined += self._ledger[self._entity.name, part.part, 1].quarantined
+        self._done += part.rows
+        total = self._stager.expected(self._entity.name)
+        self._ctx.progress(Progress("load", self._entity.name, self._done, total, self._quarantined))
 
-def _commit(
-    ctx: Context,
-    lookup: duckdb.DuckDBPyConnection,
-    entity: CheckedEntity,
-    part: PartStaged,
-    rows: BatchRows,
-    ledger: dict[tuple[str, int, int], LedgerRow],
-) -> None:
-    """Carries one batch over, then tells the log: in that order, so that the log never claims too much."""
-    key = (entity.name, part.part, 1)
-    started = time.monotonic()
-    result = _persist(
-        ctx,
-        f"batch {part.part} of {entity.name}",
-        partial(commit_batch, ctx.target, lookup, ctx.paths, entity, part, rows, ctx.checked.plan.version),
-    )
-    if result is None:
-        # A try before this one did commit, though its answer was lost.
-        ledger[key] = next(r for r in ctx.target.ledger() if (r.entity, r.batch, r.step) == key)
-        _record_recovered(ctx, ledger[key], time.monotonic() - started)
-    else:
-        ledger[key], refused = result
-        seen = Counter(zip(*(refused[c].to_pylist() for c in ("signature", "code", "field")), strict=True))
-        clusters = _clusters(entity.name, part.part, [(*names, count) for names, count in sorted(seen.items())])
-        ctx.workspace.record(_event(ledger[key], time.monotonic() - started), *clusters)
-    fault_point("after checkpoint")
+    def _commit(self, part: PartStaged, rows: BatchRows) -> None:
+        """Carries one batch over, then tells the log: in that order, so that the log never claims too much."""
+        ctx, entity = self._ctx, self._entity
+        key = (entity.name, part.part, 1)
+        started = time.monotonic()
+        did = _persist(
+            ctx,
+            f"batch {part.part} of {entity.name}",
+            partial(commit_batch, ctx.target, self._lookup, ctx.paths, entity, part, rows, ctx.checked.plan.version),
+        )
+        if did is None:
+            # A try before this one did commit, though its answer was lost.
+            self._ledger[key] = next(r for r in ctx.target.ledger() if (r.entity, r.batch, r.step) == key)
+            _record_recovered(ctx, self._ledger[key], time.monotonic() - started)
+            if self._notes:
+                self._notes.drop()
+                self._notes = None
+        else:
+            self._ledger[key] = did.row
+            if self._notes:
+                self._notes.add(did.crosswalk)
+            seen = Counter(zip(*(did.quarantined[c].to_pylist() for c in ("signature", "code", "field")), strict=True))
+            clusters = _clusters(entity.name, part.part, [(*names, count) for names, count in sorted(seen.items())])
+            ctx.workspace.record(_event(did.row, time.monotonic() - started), *clusters)
+        fault_point("after checkpoint")
 
 
 def _fill_references(

@@ -6,7 +6,7 @@ Shared by the preview, which writes nothing to the target, and by the load.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from connectors.postgres import PostgresTarget
 from connectors.postgres_records import CROSSWALK_COLUMNS
 from engine.check import CheckedEntity, CheckedPlan
-from engine.collisions import SCHEMA_OF_LOSERS, find_collisions, held_keys
+from engine.collisions import Losers, Settler, held_keys
 from engine.compile import LOADED, Query, compile_entity, stage_columns
 from engine.duck import open_duck
 from engine.expressions import literal
@@ -31,26 +31,24 @@ _CROSSWALK = pa.schema([(name, pa.string()) for name in CROSSWALK_COLUMNS])
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """An entity ready to load. `parts` are (staged part, transformed file, counts); `losers` is the Parquet of
-    rows that lost a collision; `existing` the crosswalk of earlier jobs, or None."""
+class Settled:
+    """A part that is ready to load: staged, transformed, counted, and which of its rows lost a collision."""
 
-    entity: CheckedEntity
-    parts: tuple[tuple[PartStaged, Path, Counts], ...]
-    losers: Path
-    lost: int
-    existing: Path | None
+    part: PartStaged
+    out: Path
+    counts: Counts
+    losers: Losers | None
 
 
 class Preparer:
     """Transforms entities of one plan version in one job's folder. Not for use by two threads."""
 
-    def __init__(self, paths: JobPaths, checked: CheckedPlan, name: str = "") -> None:
+    def __init__(self, paths: JobPaths, checked: CheckedPlan, name: str = "", *, threads: int = 2) -> None:
         """`name` keeps apart what must not be taken up by a load; by default the plan version."""
         self.paths = paths
         self.checked = checked
-        self._name = name or f"v{checked.plan.version}"
-        self.duck = open_duck(paths)
+        self.name = name or f"v{checked.plan.version}"
+        self.duck = open_duck(paths, threads=threads)
         self.crosswalks: dict[str, Path] = {}
         self._queries: dict[str, Query] = {}
 
@@ -60,7 +58,7 @@ class Preparer:
 
     def folder(self, entity: CheckedEntity) -> Path:
         """Where the entity's transformed parts of this plan version lie."""
-        folder = self.paths.transformed / self._name / entity.name
+        folder = self.paths.transformed / self.name / entity.name
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return folder
 
@@ -79,29 +77,18 @@ class Preparer:
             os.fsync(file.fileno())
         return out, counts
 
-    def settle(
-        self,
-        entity: CheckedEntity,
-        parts: Iterable[tuple[PartStaged, Path, Counts]],
-        target: PostgresTarget,
-        *,
-        ours: bool,
-    ) -> Prepared:
-        """Finds the collisions of a wholly transformed entity. `ours`: our schema is in the target."""
+    def settler(self, entity: CheckedEntity, target: PostgresTarget, *, ours: bool) -> Settler:
+        """What finds the collisions of an entity's parts, from its first. `ours`: our schema is in the target."""
         folder = self.folder(entity)
-        parts = tuple(parts)
-        losers = folder / "losers.parquet"
-        lost = 0
-        if parts:
-            held = held_keys(target, entity, folder, ours=ours)
-            lost = find_collisions(self.duck, entity, [out for _, out, _ in parts], losers, held)
-        else:
-            pq.write_table(SCHEMA_OF_LOSERS.empty_table(), losers)
-        existing = None
-        if ours and target.has_crosswalk(entity.name):
-            existing = folder / "existing.parquet"
-            _write(existing, target.crosswalk_rows(entity.name))
-        return Prepared(entity, parts, losers, lost, existing)
+        return Settler(self.duck, entity, folder, held_keys(target, entity, folder, ours=ours))
+
+    def existing(self, entity: CheckedEntity, target: PostgresTarget) -> Path | None:
+        """The crosswalk that the target has of an entity now, None where it has none. Our schema must be there."""
+        if not target.has_crosswalk(entity.name):
+            return None
+        path = self.folder(entity) / "existing.parquet"
+        _write(path, target.crosswalk_rows(entity.name))
+        return path
 
     def take_crosswalk(self, entity: CheckedEntity, target: PostgresTarget) -> Path:
         """Fetches an entity's crosswalk from the target, for those that refer to it."""
@@ -110,25 +97,31 @@ class Preparer:
         self.crosswalks[entity.name] = path
         return path
 
-    def foresee_crosswalk(self, prepared: Prepared) -> None:
+    def note_crosswalk(self, entity: CheckedEntity) -> CrosswalkNotes:
+        """Where to write down an entity's crosswalk while it is made, for those that refer to it."""
+        return CrosswalkNotes(self, entity, self.folder(entity) / "crosswalk.parquet")
+
+    def foresee_crosswalk(self, entity: CheckedEntity, parts: Sequence[Settled], existing: Path | None) -> None:
         """A crosswalk as it would be after a load: for the preview, where nothing is loaded. What earlier jobs
         carried over keeps its id; new ids of a sequence are shown as the row's number."""
-        path = self.folder(prepared.entity) / "foreseen.parquet"
+        path = self.folder(entity) / "foreseen.parquet"
         nothing = "(SELECT NULL::VARCHAR AS old_id, NULL::VARCHAR AS new_id WHERE false)"
-        there = f"read_parquet({literal(str(prepared.existing))})" if prepared.existing else nothing
+        there = f"read_parquet({literal(str(existing))})" if existing else nothing
         coming = nothing
-        if prepared.parts:
+        if parts:
             new_id = "coalesce(t._ph_id, CAST(t._ph_n + 1 AS VARCHAR))"
+            losers = [p.losers.path for p in parts if p.losers]
+            lost = f"ANTI JOIN {read_parts(losers)} l ON l._ph_n = t._ph_n" if losers else ""
             coming = (
-                f"(SELECT t._ph_key AS old_id, {new_id} AS new_id FROM {read_parts(out for _, out, _ in prepared.parts)} t "
-                f"ANTI JOIN read_parquet({literal(str(prepared.losers))}) l ON l._ph_n = t._ph_n WHERE t._ph_outcome = {LOADED})"
+                f"(SELECT t._ph_key AS old_id, {new_id} AS new_id FROM {read_parts(p.out for p in parts)} t "
+                f"{lost} WHERE t._ph_outcome = {LOADED})"
             )
         execute(
             self.duck,
             f"COPY (SELECT old_id, coalesce(e.new_id, c.new_id) AS new_id FROM {coming} c FULL JOIN {there} e USING (old_id)) "
             f"TO {literal(str(path))} (FORMAT parquet)",
         )
-        self.crosswalks[prepared.entity.name] = path
+        self.crosswalks[entity.name] = path
 
     def second_pass(self, entity: CheckedEntity) -> Query:
         """The query that fills the entity's deferred references."""
@@ -144,6 +137,29 @@ class Preparer:
                 execute(self.duck, statement)
             self._queries[entity.name] = query
         return self._queries[entity.name]
+
+
+class CrosswalkNotes:
+    """An entity's crosswalk, written down batch by batch as the target takes it. Call `finish` or `drop`."""
+
+    def __init__(self, preparer: Preparer, entity: CheckedEntity, path: Path) -> None:
+        self._preparer, self._entity, self._path = preparer, entity, path
+        self._writer = pq.ParquetWriter(path, _CROSSWALK, compression="lz4")
+
+    def add(self, rows: pa.Table) -> None:
+        """Adds old_id and new_id of rows that are in the target."""
+        nulls = pa.nulls(rows.num_rows, pa.string())
+        columns = {name: rows[name] if name in ("old_id", "new_id") else nulls for name in CROSSWALK_COLUMNS}
+        self._writer.write_table(pa.table(columns, schema=_CROSSWALK))
+
+    def finish(self) -> None:
+        """Has those that refer to the entity use these notes."""
+        self._writer.close()
+        self._preparer.crosswalks[self._entity.name] = self._path
+
+    def drop(self) -> None:
+        """Throws the notes away: they are not the whole."""
+        self._writer.close()
 
 
 def try_queries(paths: JobPaths, checked: CheckedPlan) -> None:

@@ -14,7 +14,7 @@ from engine.check import CheckedEntity
 from engine.compile import LOADED, QUARANTINED, raw_sql
 from engine.context import Context, Progress
 from engine.expressions import identifier, literal
-from engine.prepare import Prepared, Preparer
+from engine.prepare import Preparer, Settled
 from engine.stage import part_path, read_parts
 from engine.stager import Stager
 from engine.transform import execute
@@ -98,30 +98,31 @@ def preview(ctx: Context) -> Preview:
 def _preview_entity(
     ctx: Context, preparer: Preparer, stager: Stager, entity: CheckedEntity, ours: bool
 ) -> EntityPreview:
-    parts = []
+    known = ours and ctx.target.know_entity(ctx.source_identity, entity.name, entity.plan.to)
+    existing = preparer.existing(entity, ctx.target) if known else None
+    settler = preparer.settler(entity, ctx.target, ours=known)
+    parts: list[Settled] = []
     staged = 0
     for part in stager.parts(entity):
         if ctx.stop():
             raise InterruptedJobError("interrupted; nothing was written to the target", advice="run it again")
         out, counts = preparer.transform(entity, part, again=True)
-        parts.append((part, out, counts))
+        parts.append(Settled(part, out, counts, settler.settle(part.part, out, part.rows)))
         staged += part.rows
         ctx.progress(Progress("preview", entity.name, staged, None))
-    known = ours and ctx.target.know_entity(ctx.source_identity, entity.name, entity.plan.to)
-    prepared = preparer.settle(entity, parts, ctx.target, ours=known)
-    preparer.foresee_crosswalk(prepared)
+    preparer.foresee_crosswalk(entity, parts, existing)
     clusters: Counter[tuple[str, str, str]] = Counter()
     example: dict[tuple[str, str, str], str] = {}
     collisions: list[tuple[str, str]] = []
     changes: Counter[str] = Counter()
     load = unchanged = excluded = quarantined = lost = 0
-    for part, out, counts in prepared.parts:
-        rows = batch_rows(preparer.duck, ctx.paths, prepared, part, out)
+    for settled in parts:
+        rows = batch_rows(preparer.duck, ctx.paths, entity, settled, existing)
         load += rows.inserts.num_rows + rows.updates.num_rows
         unchanged += rows.unchanged
         excluded += rows.excluded
         quarantined += rows.quarantined.num_rows
-        changes.update(counts.changes)
+        changes.update(settled.counts.changes)
         for row in rows.quarantined.to_pylist():
             name = (row["signature"], row["code"], row["field"])
             clusters[name] += 1
@@ -146,17 +147,18 @@ def _preview_entity(
         dict(entity.plan.unmapped),
         entity.unaccounted,
         tuple(f.column.name for f in entity.deferred),
-        tuple(_rows_shown(ctx, preparer, prepared, [example[name] for name, _ in clusters.most_common(5)])),
+        tuple(_rows_shown(ctx, preparer, entity, parts, [example[name] for name, _ in clusters.most_common(5)])),
     )
 
 
-def _rows_shown(ctx: Context, preparer: Preparer, prepared: Prepared, worst: list[str]) -> list[RowShown]:
+def _rows_shown(
+    ctx: Context, preparer: Preparer, entity: CheckedEntity, parts: list[Settled], worst: list[str]
+) -> list[RowShown]:
     """Two first rows, three changed, three by chance (the same each time), and one of each large cluster."""
-    entity = prepared.entity
-    if not prepared.parts:
+    if not parts:
         return []
-    transformed = read_parts(out for _, out, _ in prepared.parts)
-    stage = read_parts(part_path(ctx.paths.stage / entity.name, part.part) for part, _, _ in prepared.parts)
+    transformed = read_parts(p.out for p in parts)
+    stage = read_parts(part_path(ctx.paths.stage / entity.name, p.part.part) for p in parts)
     names = [f.column.name for f in entity.fields]
     after = ", ".join(f"{literal(n)}: t.{identifier(n)}" for n in names) or "'': NULL"
     wanted = [

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from engine.check import CheckedEntity
-from engine.context import Context, Progress
+from engine.context import Context
 from engine.faults import fault_point
 from engine.stage import part_path, stage_parts
 from workspace.errors import JobFailedError
@@ -64,6 +64,7 @@ class Stager:
             for e in ctx.checked.entities
         }
         self._check_files()
+        self._counted: dict[str, int] = {}
         todo = [e for e in ctx.checked.entities if self._complete[e.name] is None]
         self._thread = threading.Thread(target=self._run, args=(todo,), name="stager", daemon=True)
 
@@ -114,8 +115,16 @@ class Stager:
             fault_point("after part recorded")
             rows += item.rows
             count += 1
-            self._ctx.progress(Progress("stage", entity.name, rows, None))
             yield item
+
+    def expected(self, entity: str) -> int | None:
+        """How many rows the source counted before it was read, for a person who watches; None before that."""
+        complete = self._complete.get(entity)
+        return complete.rows if complete else self._counted.get(entity)
+
+    def ready(self) -> bool:
+        """True where the next part can be had without waiting for the source."""
+        return not self._queue.empty()
 
     def _next(self) -> PartStaged | _Done | BaseException:
         while True:
@@ -130,6 +139,7 @@ class Stager:
             for entity in todo:
                 done = self._recorded[entity.name]
                 counted = self._ctx.source.count(entity.plan.from_)
+                self._counted[entity.name] = counted
                 for part in stage_parts(
                     self._ctx.source, entity, self._ctx.paths, done, rows=self._ctx.batch_rows, stop=self._stopping
                 ):

@@ -20,6 +20,7 @@ import psycopg
 from psycopg import sql
 
 import engine.faults
+import engine.workers
 from connectors.dsn import Dsn, open_source
 from connectors.postgres import PostgresTarget
 from connectors.protocols import LedgerRow, Source
@@ -75,10 +76,10 @@ class EngineJob:
         with self.running() as ctx:
             return load(ctx)
 
-    def load_in_child(self, fault: str = "", *, careless: bool = False) -> int:
+    def load_in_child(self, fault: str = "", *, careless: bool = False, processes: int = 0) -> int:
         """Loads and verifies in a process of its own, which kills itself at `fault` (`before commit:2`); its exit
-        code, -9 for a kill. `careless` commits the ledger row by itself, before the batch that it tells of."""
-        child = _CHILDREN.Process(target=_child, args=(self, fault, careless))
+        code, -9 for a kill. `careless` commits the ledger row by itself, before the batch that it tells of. With `processes` every second part is transformed in one of them."""
+        child = _CHILDREN.Process(target=_child, args=(self, fault, careless, processes))
         child.start()
         child.join(120)
         assert child.exitcode is not None, "the child hangs"
@@ -89,7 +90,7 @@ _CHILDREN = multiprocessing.get_context("forkserver")
 _CHILDREN.set_forkserver_preload(["tests.engine_jobs"])
 
 
-def _child(job: EngineJob, fault: str, careless: bool) -> None:
+def _child(job: EngineJob, fault: str, careless: bool, processes: int) -> None:
     os.environ["PACKHORSE_FAULT"] = fault
     importlib.reload(engine.faults)
     if careless:
@@ -102,8 +103,10 @@ def _child(job: EngineJob, fault: str, careless: bool) -> None:
             return taken
 
         PostgresTarget.take = take_and_commit  # type: ignore[method-assign, assignment]
+    if processes:
+        engine.workers._WORTH_A_PROCESS = 1
     with job.running() as ctx:
-        load(ctx)
+        load(replace(ctx, processes=processes))
         verify(ctx)
 
 

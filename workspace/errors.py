@@ -7,6 +7,8 @@ control characters of record values.
 
 from __future__ import annotations
 
+from functools import partial
+
 
 class PackhorseError(Exception):
     """Base of all errors that a person is shown.
@@ -26,6 +28,10 @@ class PackhorseError(Exception):
 
     def __str__(self) -> str:
         return f"{self.what} ({self.where})" if self.where else self.what
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Worker processes send them: as they are, with the keywords that pickle would leave out.
+        return partial(type(self), where=self.where, advice=self.advice), (self.what,)
 
 
 class UsageError(PackhorseError):
