@@ -10,6 +10,7 @@ import os
 import re
 import socket
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 from psycopg import errors, sql
@@ -118,6 +119,10 @@ class PostgresRecords(PostgresSession):
             self._job = (row[0], job)
         return row is not None
 
+    def source_of_job(self) -> str:
+        """The source that the job taken or known is of."""
+        return str(self.read(f"SELECT source FROM {SCHEMA}.job WHERE id = %s", [self.job_id])[0][0])
+
     def register_entity(self, source: str, entity: str, table: str) -> int:
         """The number of an entity of that source in our schema, the same each time."""
         with self._reached(), self._connection.cursor() as cursor:
@@ -151,6 +156,10 @@ class PostgresRecords(PostgresSession):
         assert self._job is not None
         return self._job[0]
 
+    def knows_entity(self, entity: str) -> bool:
+        """True for an entity registered or found."""
+        return entity in self._entities
+
     def entity_id(self, entity: str) -> int:
         """The number of a registered entity."""
         return self._entities[entity]
@@ -159,8 +168,7 @@ class PostgresRecords(PostgresSession):
         """A new connection in place of a lost one, with the lease taken again; TargetLostError while there is none."""
         super().reconnect()
         if self._job is not None:
-            rows = self.read(f"SELECT source FROM {SCHEMA}.job WHERE id = %s", [self._job[0]])
-            self.lease(self._job[1], rows[0][0])
+            self.lease(self._job[1], self.source_of_job())
 
     # -- the ledger -------------------------------------------------------------------------------
 
@@ -175,7 +183,11 @@ class PostgresRecords(PostgresSession):
                 f"ORDER BY committed_at, entity_id, batch, step",
                 [self._job[0]],
             )
-            return [LedgerRow(self._names[row[0]], *row[1:13], 0, row[13]) for row in cursor if row[0] in self._names]
+            return [
+                replace(LedgerRow(self._names[row[0]], *row[1:13]), undone=row[13])
+                for row in cursor
+                if row[0] in self._names
+            ]
 
     def take(self, row: LedgerRow) -> bool:
         """Puts the batch's row in the ledger, first of all in its transaction. False where it is there already:
@@ -273,6 +285,16 @@ class PostgresRecords(PostgresSession):
                     held=held, rows=rows, key=sql.Identifier(key), entity=sql.Literal(self._entities[entity]),
                 )
             )  # fmt: skip
+            if step == 2:  # rows whose first step renewed nothing but their hashes
+                cursor.execute(
+                    sql.SQL(
+                        "UPDATE {}.held_before b SET held = {} FROM {} WHERE (b.entity_id, b.job_id, b.step) = ({}, {}, 1) "
+                        "AND b.held IS NULL AND b.old_id = r.{}"
+                    ).format(
+                        sql.Identifier(SCHEMA), held, rows, sql.Literal(self._entities[entity]), sql.Literal(self._job[0]),
+                        sql.Identifier(key),
+                    )
+                )  # fmt: skip
 
     def crosswalk_rows(self, entity: str) -> Iterator[pa.RecordBatch]:
         """The entity's crosswalk, of every job: CROSSWALK_COLUMNS as text."""

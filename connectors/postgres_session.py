@@ -92,6 +92,12 @@ class PostgresSession:
             cursor.execute(statement, parameters)
             return cursor.fetchall()
 
+    def execute(self, statement: sql.SQL | sql.Composed) -> int:
+        """Runs a statement, or several; how many rows the last one touched."""
+        with self._reached(), self._connection.cursor() as cursor:
+            cursor.execute(statement)
+            return cursor.rowcount
+
     def stream(self, statement: sql.Composed, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows of a SELECT as batches of text columns called `names`, through COPY; memory stays at a block's size."""
         with self._reached(), self._connection.cursor() as cursor:

@@ -21,6 +21,7 @@ POINTS = (
     "between passes",
     "in verify",
 )
+UNDO_POINTS = ("undo begun", "undo rows gone", "undo before commit", "undo after commit", "undo after checkpoint")
 _wanted = os.environ.get("PACKHORSE_FAULT", "")
 _name, _, _nth = _wanted.partition(":")
 _left = int(_nth) if _nth.isdigit() else 1

@@ -179,8 +179,19 @@ def _stage_keys(entity: CheckedEntity, parts: list[Path]) -> str:
     return f"SELECT {key_sql(entity)} AS key, {wanted} AS wanted FROM ({source})"
 
 
-def _target_rows(ctx: Context, entity: CheckedEntity) -> pgsql.Composed:
-    """The crosswalk beside the hash of what the target holds now; NULL hash where the row is gone."""
+@dataclass(frozen=True)
+class FoundRow:
+    """SQL over a target row t (all NULL where it is gone) and its crosswalk row x: whether the row is there, the
+    hash of what it holds, that of its deferred references (NULL where all are), and the join of the two."""
+
+    present: pgsql.Composed
+    hash: pgsql.Composed
+    reference: pgsql.Composed
+    join: pgsql.Composed
+
+
+def found_row(entity: CheckedEntity) -> FoundRow:
+    """How an entity's rows are found in the target, and their hashes computed again from what it holds now."""
     deferred = {f.column.name for f in entity.deferred}
     texts: list[pgsql.Composable] = []
     if entity.id_column is not None and entity.plan.id != "sequence":
@@ -202,26 +213,32 @@ def _target_rows(ctx: Context, entity: CheckedEntity) -> pgsql.Composed:
     reference = (
         pgsql.SQL("CASE WHEN {} THEN md5(concat_ws(chr(31), {})) END").format(some, pgsql.SQL(", ").join(references))
         if references
-        else pgsql.SQL("NULL::text")
+        else pgsql.Composed([pgsql.SQL("NULL::text")])
     )
     present = pgsql.SQL("t.{} IS NOT NULL").format(pgsql.Identifier(entity.identity[0]))
+    hashed = pgsql.SQL("CASE WHEN {} THEN md5(concat_ws(chr(31), {})) END").format(
+        present, pgsql.SQL(", ").join(texts) if texts else pgsql.SQL("''")
+    )
     if entity.id_column is not None:
-        same = _id_equals(entity)
-    else:
-        parts = [pgsql.SQL("t.{}::text").format(pgsql.Identifier(c)) for c in entity.identity]
-        same = pgsql.SQL("{} = x.new_id").format(pgsql.SQL(" || chr(31) || ").join(parts))
+        return FoundRow(present, hashed, reference, _id_equals(entity))
+    parts = [pgsql.SQL("t.{}::text").format(pgsql.Identifier(c)) for c in entity.identity]
+    same = pgsql.SQL("{} = x.new_id").format(pgsql.SQL(" || chr(31) || ").join(parts))
+    return FoundRow(present, hashed, reference, same)
+
+
+def _target_rows(ctx: Context, entity: CheckedEntity) -> pgsql.Composed:
+    """The crosswalk beside the hash of what the target holds now; NULL hash where the row is gone."""
+    found = found_row(entity)
     return pgsql.SQL(
         "SELECT x.old_id, x.new_id, x.batch, replace(x.target_hash::text, '-', ''), replace(x.reference_hash::text, '-', ''), "
-        "CASE WHEN {} THEN md5(concat_ws(chr(31), {})) END, {}, x.job_id = {} "
-        "FROM {} x LEFT JOIN {} t ON {} WHERE x.entity_id = {}"
+        "{}, {}, x.job_id = {} FROM {} x LEFT JOIN {} t ON {} WHERE x.entity_id = {}"
     ).format(
-        present,
-        pgsql.SQL(", ").join(texts) if texts else pgsql.SQL("''"),
-        reference,
+        found.hash,
+        found.reference,
         pgsql.Literal(ctx.target.job_id),
         pgsql.Identifier(SCHEMA, "crosswalk"),
         ctx.target.name_of(entity.target),
-        same,
+        found.join,
         pgsql.Literal(ctx.target.entity_id(entity.name)),
     )
 

@@ -12,6 +12,7 @@ from typing import Any
 from workspace.counts import Batch, Counts, Numbered, batch_of
 from workspace.events import (
     BatchCommitted,
+    BatchUndone,
     EntityCompleted,
     Event,
     PartStaged,
@@ -37,7 +38,8 @@ class Failure:
 @dataclass(frozen=True)
 class EntityProgress:
     """One entity. `counts` are those of the equation; `filled` counts references filled in the second pass;
-    `plan_versions` how many batches each plan version moved."""
+    `plan_versions` how many batches each plan version moved. Of a batch that was taken back, which `undone` has,
+    only the rows that stay count: they are loaded."""
 
     staged_rows: int = 0
     staged_bytes: int = 0
@@ -53,6 +55,7 @@ class EntityProgress:
     plan_versions: Mapping[int, int] = field(default_factory=dict)
     failures: Mapping[str, Failure] = field(default_factory=dict)
     completed: bool = False
+    undone: Numbered[BatchUndone] = field(default_factory=Numbered)
 
     def apply(self, event: Event) -> EntityProgress:
         """The entity after one more event of it."""
@@ -65,6 +68,10 @@ class EntityProgress:
                 return self._with_batch(event)
             case BatchCommitted():
                 return self._with_second_pass(event)
+            case BatchUndone(step=1):
+                return self._without_batch(event)
+            case BatchUndone():
+                return self._without_second_pass(event)
             case QuarantineSeen():
                 return self._with_failure(event)
             case EntityCompleted():
@@ -113,6 +120,33 @@ class EntityProgress:
             recovered=self.recovered + batch.recovered,
         )
 
+    def _without_batch(self, event: BatchUndone) -> EntityProgress:
+        batch = self.batches.get(event.batch)
+        undone = replace(self, undone=self.undone.put(event.batch, event))
+        if batch is None:
+            return undone
+        failures = dict(self.failures)
+        for signature, count in batch.signatures:
+            _take(failures, signature, count)
+        left = Counts(read=event.refused, inserted=event.refused)
+        return replace(
+            undone,
+            batches=self.batches.put(event.batch, replace(batch, counts=left, signatures=())),
+            counts=self.counts - batch.counts + left,
+            failures=failures,
+        )
+
+    def _without_second_pass(self, event: BatchUndone) -> EntityProgress:
+        batch = self.second_pass.get(event.batch)
+        if batch is None:
+            return self
+        left = Counts(updated=event.refused)
+        return replace(
+            self,
+            second_pass=self.second_pass.put(event.batch, replace(batch, counts=left)),
+            filled=self.filled - batch.counts.updated + left.updated,
+        )
+
     def _with_failure(self, event: QuarantineSeen) -> EntityProgress:
         failures = dict(self.failures)
         known = failures.get(event.signature)
@@ -148,6 +182,13 @@ class EntityProgress:
                 for signature, failure in sorted(self.failures.items(), key=lambda pair: (-pair[1].count, pair[0]))
             },
             "completed": self.completed,
+            "undone": {
+                "batches": len(self.undone),
+                **{
+                    name: sum(getattr(event, name) for _, event in self.undone)
+                    for name in ("deleted", "restored", "refused")
+                },
+            },
         }
 
 

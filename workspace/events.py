@@ -17,7 +17,7 @@ from workspace.database import newer_version
 from workspace.errors import WorkspaceError
 from workspace.plain import as_confidence, as_key, as_signal, as_text, plain, without_password
 
-Phase = Literal["survey", "match", "preview", "stage", "load", "references", "verify", "done"]
+Phase = Literal["survey", "match", "preview", "stage", "load", "references", "verify", "done", "undo"]
 Side = Literal["source", "target"]
 Author = Literal["rule", "experience", "choose", "propose", "person", "file"]
 Rung = Literal["rule", "experience", "choose", "propose", "ask"]
@@ -280,6 +280,40 @@ class JobFinished(Event):
 
 
 @dataclass(frozen=True, config=_CONFIG)
+class UndoStarted(Event):
+    """What the job wrote is being taken back: all of it, which ends the job, or one batch of one entity."""
+
+    type: ClassVar[str] = "undo_started"
+    entity: Text = ""
+    batch: Count | None = None
+
+    @property
+    def whole(self) -> bool:
+        """True where the whole job is taken back."""
+        return not self.entity
+
+
+@dataclass(frozen=True, config=_CONFIG)
+class BatchUndone(Event):
+    """The target took a batch back; step 1 its rows, step 2 the references filled in them.
+
+    Counts are rows over all times that the batch was taken back: those that it had inserted, those that hold again
+    what they held before, and those that stay. A later event of the same entity, batch and step takes the place of
+    the earlier. `recovered` is True where the target's ledger told of it after a crash.
+    """
+
+    type: ClassVar[str] = "batch_undone"
+    entity: Text
+    batch: Count
+    step: Literal[1, 2]
+    deleted: Count = 0
+    restored: Count = 0
+    refused: Count = 0
+    seconds: Seconds = 0.0
+    recovered: bool = False
+
+
+@dataclass(frozen=True, config=_CONFIG)
 class LessonLearnt(Event):
     """`remedy` was tried on a failure signature, and held or did not."""
 
@@ -297,6 +331,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
         JobStarted, PlanChanged, PhaseStarted, TableProfiled, BeliefHeld, DecisionMade, QuestionAsked,
         QuestionAnswered, ActionTaken, FeedbackGiven, PartStaged, StageCompleted, BatchCommitted,
         QuarantineSeen, EntityCompleted, RetryMade, Interrupted, Verified, JobFinished, LessonLearnt,
+        UndoStarted, BatchUndone,
     )
 }  # fmt: skip
 """Every event by the name it has in the log."""

@@ -14,6 +14,7 @@ from workspace.counts import Counts
 from workspace.entity import EntityProgress
 from workspace.events import (
     BatchCommitted,
+    BatchUndone,
     DecisionMade,
     EntityCompleted,
     Event,
@@ -29,6 +30,7 @@ from workspace.events import (
     QuestionAsked,
     RetryMade,
     StageCompleted,
+    UndoStarted,
     Verified,
     event_fields,
 )
@@ -83,7 +85,8 @@ class Progress:
     `phases` gives when each was last begun, in the order they were first begun; `open_questions` by id, in
     the order they were asked; `rungs` the price of decisions by rung; `attempts` by what was tried;
     `verified` is None before a verification and after a batch that came later; `outcome` and `exit_code` are
-    those of the last command that ended by itself, None while one runs or after it was killed.
+    those of the last command that ended by itself, None while one runs or after it was killed. `taken_back` from
+    when all that the job wrote began to be taken back: such a job can't go on.
     """
 
     started_at: datetime | None = None
@@ -102,6 +105,7 @@ class Progress:
     interrupted: str = ""
     outcome: str | None = None
     exit_code: int | None = None
+    taken_back: bool = False
 
     @property
     def counts(self) -> Counts:
@@ -159,6 +163,11 @@ class Progress:
             case BatchCommitted():  # what was verified before it is no longer all there is
                 moved = replace(self, verified=None, verification={})
                 return moved._with_entity(event.entity, event)
+            case UndoStarted() if event.whole:
+                phases = {**self.phases, "undo": at}
+                return replace(self, phase="undo", phases=phases, taken_back=True, **_RUNNING)
+            case BatchUndone():
+                return replace(self, verified=None, verification={})._with_entity(event.entity, event)
             case PartStaged() | StageCompleted() | QuarantineSeen() | EntityCompleted():
                 return self._with_entity(event.entity, event)
             case QuestionAsked():
@@ -211,6 +220,7 @@ class Progress:
             "interrupted": self.interrupted,
             "outcome": self.outcome,
             "exit_code": self.exit_code,
+            "taken_back": self.taken_back,
         }
 
 

@@ -1,0 +1,264 @@
+"""Takes back what a job wrote: batch by batch, newest first, second pass before first, and nothing of anybody else's.
+
+Each batch is one transaction on the target with its own record in the ledger; the log catches up with it, as it does
+in a load. Rows that changed since, or that rows which stay refer to, are kept and listed. Decides nothing else.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, TypeVar
+
+import stamina
+
+from connectors.postgres import PostgresTarget
+from connectors.postgres_undo import Undone, entities_of_job, undone
+from connectors.protocols import LedgerRow, TargetLostError
+from engine.check import CheckedPlan
+from engine.context import Progress
+from engine.faults import fault_point
+from engine.undo_batch import BatchTakenBack, take_back
+from engine.undo_rows import KeptRow, UndoRows
+from workspace.errors import InterruptedJobError, JobFailedError, PlanError, UsageError
+from workspace.events import BatchUndone, RetryMade, UndoStarted
+from workspace.log import Workspace
+from workspace.paths import JobPaths
+
+T = TypeVar("T")
+RETRY_SECONDS = 120.0
+MOST_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class EntityUndo:
+    """Of one entity: rows that would go, rows that would hold again what they held, and by reason rows that stay."""
+
+    entity: str
+    target: str
+    delete: int
+    restore: int
+    kept: Mapping[str, int]
+    quarantined: int
+    batches: int
+
+
+@dataclass(frozen=True)
+class UndoPreview:
+    """What taking back would do. `slow` are lines on foreign keys without an index, which make it slow."""
+
+    entities: tuple[EntityUndo, ...]
+    kept_rows: tuple[KeptRow, ...]
+    slow: tuple[str, ...]
+
+    @property
+    def nothing(self) -> bool:
+        """True where nothing that the job wrote is left, its own records included."""
+        return not any(e.delete or e.restore or e.kept or e.batches for e in self.entities)
+
+
+@dataclass(frozen=True)
+class UndoOutcome:
+    """What was done: rows deleted and restored by this command, and rows that stay, by entity and reason."""
+
+    deleted: int
+    restored: int
+    kept: Mapping[str, Mapping[str, int]]
+    kept_rows: tuple[KeptRow, ...] = field(default=())
+
+    @property
+    def refused(self) -> int:
+        """How many rows stay."""
+        return sum(sum(reasons.values()) for reasons in self.kept.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {**asdict(self), "refused": self.refused}
+
+
+class Undo:
+    """One command's part of taking a job, or one batch of it, back. The job is leased while the connection lives."""
+
+    def __init__(
+        self,
+        paths: JobPaths,
+        workspace: Workspace,
+        target: PostgresTarget,
+        checked: CheckedPlan,
+        *,
+        batch: tuple[str, int] | None = None,
+        progress: Callable[[Progress], None] = lambda step: None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """UsageError where the target has nothing of the job, or not that batch; PlanError where the plan lacks
+        what was loaded; JobLockedError, CatalogueError."""
+        self._paths, self._workspace, self._target, self._checked = paths, workspace, target, checked
+        self._batch, self._progress, self._stop = batch, progress, stop
+        target.prepare()
+        if not target.know(paths.job):
+            raise UsageError(f"nothing of {paths.job} was loaded: there is nothing to take back", where=target.dsn)
+        source = target.source_of_job()
+        target.lease(paths.job, source)
+        for entity in checked.entities:
+            target.know_entity(source, entity.name, entity.plan.to)
+        if lacking := [name for name in entities_of_job(target) if not target.knows_entity(name)]:
+            raise PlanError(
+                f"the job loaded {lacking[0]!r}, which its plan doesn't have, or loads into another table now",
+                where="entities", advice="take the job back with the plan it was loaded by",
+            )  # fmt: skip
+        self._check_batch()
+        self._rows = UndoRows(target, checked, batch)
+
+    def _check_batch(self) -> None:
+        if self._batch is None:
+            return
+        name, number = self._batch
+        known = sorted(r.batch for r in self._target.ledger() if r.entity == name and r.step == 1)
+        if number not in known:
+            have = f"it has {known[0]} to {known[-1]}" if known else "none of it was loaded"
+            raise UsageError(f"{name} has no batch {number}", where=f"job {self._paths.job}", advice=have)
+
+    def foresee(self) -> UndoPreview:
+        """What `run` would do now; writes nothing of the customer's."""
+        self._find()
+        counts = self._rows.counts()
+        taken = undone(self._target)
+        left = [row for row in self._batches() if row.step == 1 and (row.entity, row.batch, 1) not in taken]
+        entities = []
+        for entity in self._checked.entities:
+            kept: Counter[str] = Counter()
+            going: Counter[str] = Counter()
+            for name, act, reason, count in counts:
+                if name == entity.name:
+                    (going if reason is None else kept)[act if reason is None else reason] += count
+            mine = [row for row in left if row.entity == entity.name]
+            entities.append(
+                EntityUndo(
+                    entity.name, entity.plan.to, going["delete"], going.total() - going["delete"], dict(kept),
+                    sum(row.quarantined for row in mine), len(mine),
+                )
+            )  # fmt: skip
+        return UndoPreview(tuple(entities), tuple(self._rows.kept(MOST_SHOWN)), tuple(self._slow()))
+
+    def _slow(self) -> list[str]:
+        return [
+            f"{key.schema}.{key.relation} has no index on {', '.join(key.columns)}: "
+            f"the target looks through all of it for each row of {entity.plan.to} that goes"
+            for entity in self._checked.entities
+            for key in self._rows.referrers.get(entity.name, [])
+            if not key.indexed
+        ]
+
+    def run(self) -> UndoOutcome:
+        """Takes back what `foresee` found, and what else can go once that is gone.
+
+        InterruptedJobError when `stop` said so between two batches, JobFailedError where retrying did not help;
+        either way another command goes on where this one stopped."""
+        name, number = self._batch or ("", None)
+        self._workspace.record(UndoStarted(name, number))
+        fault_point("undo begun")
+        self._catch_up()
+        deleted = restored = 0
+        while True:
+            moved = 0
+            for row in self._persist("reading the ledger", self._to_do):
+                self._stop_if_asked()
+                done = self._take_back(row)
+                moved += done.deleted + done.restored
+                deleted, restored = deleted + done.deleted, restored + done.restored
+            kept, shown = self._kept()
+            if not moved or not kept:
+                return UndoOutcome(deleted, restored, kept, shown)
+            # what kept a row may be gone itself by now
+            self._find()
+
+    def _batches(self) -> list[LedgerRow]:
+        """The job's batches, or the one, newest first."""
+        rows = self._target.ledger()
+        rows = [row for row in rows if self._batch is None or (row.entity, row.batch) == self._batch]
+        rows.reverse()
+        rows.sort(key=lambda row: -row.step)
+        return rows
+
+    def _to_do(self) -> list[LedgerRow]:
+        """Batches that were not taken back, or hold rows that can go now."""
+        taken, going = undone(self._target), self._rows.going()
+        return [
+            row
+            for row in self._batches()
+            if (row.entity, row.batch, row.step) not in taken or (row.entity, row.batch) in going
+        ]
+
+    def _take_back(self, row: LedgerRow) -> BatchTakenBack:
+        """Takes a batch back, then tells the log: in that order, so that the log never claims too much."""
+        started = time.monotonic()
+        entity = self._checked.entity(row.entity)
+        done = self._persist(
+            f"taking back batch {row.batch} of {row.entity}", lambda: take_back(self._rows, entity, row)
+        )
+        self._workspace.record(_event((row.entity, row.batch, row.step), done.totals, time.monotonic() - started))
+        fault_point("undo after checkpoint")
+        return done
+
+    def _find(self) -> None:
+        self._persist("looking at what the job wrote", self._rows.find)
+
+    def _kept(self) -> tuple[dict[str, dict[str, int]], tuple[KeptRow, ...]]:
+        """Rows that stay, by entity and reason; and the first of them."""
+        kept: dict[str, dict[str, int]] = {}
+        for entity, _, reason, count in self._rows.counts():
+            if reason is not None:
+                reasons = kept.setdefault(entity, {})
+                reasons[reason] = reasons.get(reason, 0) + count
+        return kept, tuple(self._rows.kept(MOST_SHOWN))
+
+    def _catch_up(self) -> None:
+        """Records batches that the target took back and the log doesn't tell of: the crash came in between."""
+        told: dict[tuple[str, int, int], Undone] = {}
+        for entry in self._workspace.events(types=[BatchUndone]):
+            event = entry.event
+            assert isinstance(event, BatchUndone)
+            told[event.entity, event.batch, event.step] = (event.deleted, event.restored, event.refused)
+        for key, totals in undone(self._target).items():
+            if told.get(key) != totals:
+                self._workspace.record(_event(key, totals, 0.0, recovered=True))
+
+    def _persist(self, what: str, act: Callable[[], T]) -> T:
+        """Does it, again after a lost connection or what passes; each try is in the log. The list of rows goes with
+        the connection and is made again."""
+        number = 0
+        try:
+            for attempt in stamina.retry_context(
+                on=TargetLostError, attempts=None, timeout=RETRY_SECONDS, wait_initial=0.2, wait_max=5.0
+            ):
+                with attempt:
+                    number += 1
+                    if number > 1:
+                        self._target.reconnect()
+                        self._rows.find()
+                    try:
+                        return act()
+                    except TargetLostError as error:
+                        self._workspace.record(RetryMade(what, number, str(error)[:200]))
+                        raise
+        except TargetLostError as error:
+            raise JobFailedError(
+                f"the target is gone: {error}", where=self._target.dsn,
+                advice=f"when it is back: `migrate undo {self._paths.job}`",
+            ) from None  # fmt: skip
+        raise AssertionError("unreachable")
+
+    def _stop_if_asked(self) -> None:
+        if self._stop():
+            raise InterruptedJobError(
+                "interrupted; what was taken back stays taken back", where=f"job {self._paths.job}",
+                advice=f"migrate undo {self._paths.job}",
+            )  # fmt: skip
+
+
+def _event(key: tuple[str, int, int], totals: Undone, seconds: float, *, recovered: bool = False) -> BatchUndone:
+    entity, batch, step = key
+    steps: dict[int, Literal[1, 2]] = {1: 1, 2: 2}
+    return BatchUndone(entity, batch, steps[step], *totals, seconds=seconds, recovered=recovered)
