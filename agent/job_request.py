@@ -14,7 +14,7 @@ from engine.plan import Plan
 from engine.preview import Preview
 from engine.verify import Verification
 from workspace.errors import UsageError
-from workspace.events import JobStarted
+from workspace.events import JobStarted, UndoStarted
 from workspace.log import Workspace
 
 TOLERATED = 0.1
@@ -98,6 +98,7 @@ def begin_job(workspace: Workspace, request: JobRequest, job: str, source: Dsn, 
                 where=str(workspace.paths.folder),
                 advice="choose another --job name",
             )
+        refuse_taken_back(workspace)
         return
     options = {
         "source_dsn": _keepable(request.source_dsn, source),
@@ -113,6 +114,17 @@ def begin_job(workspace: Workspace, request: JobRequest, job: str, source: Dsn, 
         "zone": request.zone,
     }
     workspace.record(JobStarted(job=job, source=source.masked, target=target.masked, options=options))
+
+
+def refuse_taken_back(workspace: Workspace) -> None:
+    """UsageError for a job that was taken back, or is being: it can't go on."""
+    undone = (e.event for e in workspace.events(types=[UndoStarted]) if isinstance(e.event, UndoStarted))
+    if any(event.whole for event in undone):
+        job = workspace.paths.job
+        raise UsageError(
+            f"the job {job} was taken back and is over", where=str(workspace.paths.folder),
+            advice=f"a new job loads anew: choose another --job name; `migrate undo {job}` takes back what is left of this one",
+        )  # fmt: skip
 
 
 def _keepable(text: str, dsn: Dsn) -> str:

@@ -18,6 +18,7 @@ from cli.preview import preview
 from cli.resume import resume
 from cli.run import run
 from cli.status import status
+from cli.undo import undo
 from cli.verify import verify
 
 UsageProblem: type[Exception] = typer.BadParameter.__mro__[2]
@@ -59,6 +60,7 @@ app.command()(inspect)
 app.add_typer(quarantine.app, name="quarantine")
 app.command()(answer)
 app.command()(verify)
+app.command()(undo)
 app.command()(doctor)
 app.add_typer(model.app, name="model")
 app.command()(init)

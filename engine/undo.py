@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 import stamina
@@ -163,9 +164,15 @@ class Undo:
         deleted = restored = 0
         while True:
             moved = 0
-            for row in self._persist("reading the ledger", self._to_do):
+            going = self._persist("reading the ledger", self._rows.going)
+            totals = _by_entity(going)
+            gone: Counter[str] = Counter()
+            for row in self._persist("reading the ledger", partial(self._to_do, going)):
                 self._stop_if_asked()
                 done = self._take_back(row)
+                if row.step == 1:
+                    gone[row.entity] += going.get((row.entity, row.batch), 0)
+                self._progress(Progress("undo", row.entity, gone[row.entity], totals[row.entity]))
                 moved += done.deleted + done.restored
                 deleted, restored = deleted + done.deleted, restored + done.restored
             kept, shown = self._kept()
@@ -182,9 +189,9 @@ class Undo:
         rows.sort(key=lambda row: -row.step)
         return rows
 
-    def _to_do(self) -> list[LedgerRow]:
+    def _to_do(self, going: Mapping[tuple[str, int], int]) -> list[LedgerRow]:
         """Batches that were not taken back, or hold rows that can go now."""
-        taken, going = undone(self._target), self._rows.going()
+        taken = undone(self._target)
         return [
             row
             for row in self._batches()
@@ -256,6 +263,13 @@ class Undo:
                 "interrupted; what was taken back stays taken back", where=f"job {self._paths.job}",
                 advice=f"migrate undo {self._paths.job}",
             )  # fmt: skip
+
+
+def _by_entity(going: Mapping[tuple[str, int], int]) -> Counter[str]:
+    totals: Counter[str] = Counter()
+    for (entity, _), count in going.items():
+        totals[entity] += count
+    return totals
 
 
 def _event(key: tuple[str, int, int], totals: Undone, seconds: float, *, recovered: bool = False) -> BatchUndone:

@@ -35,8 +35,9 @@ MOST_SHOWN = 10
 class EntityVerified:
     """One entity's reconciliation: read = loaded + merged + excluded + quarantined.
 
-    `counted` is the source's own COUNT when the stage was filled. `problems` are lines for a person, each
-    naming the batch or row; empty when all holds. `notes` are facts that are no fault.
+    `counted` is the source's own COUNT when the stage was filled. Of batches that were taken back, only rows that
+    stay in the target are read. `problems` are lines for a person, each naming the batch or row; empty when all
+    holds. `notes` are facts that are no fault.
     """
 
     entity: str
@@ -77,12 +78,13 @@ def verify(ctx: Context, *, ask_source: bool = True) -> Verification:
         return result
     preparer = Preparer(ctx.paths, ctx.checked, "verify")
     entities = []
+    for entity in ctx.checked.entities:
+        ctx.target.know_entity(ctx.source_identity, entity.name, entity.plan.to)
     try:
         for entity in ctx.checked.entities:
             if ctx.stop():
                 raise InterruptedJobError("interrupted while verifying", advice=f"migrate verify {ctx.paths.job}")
             ctx.progress(Progress("verify", entity.name))
-            ctx.target.know_entity(ctx.source_identity, entity.name, entity.plan.to)
             entities.append(_verify_entity(ctx, preparer, entity, ask_source))
     finally:
         preparer.close()
@@ -101,16 +103,36 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
     problems: list[str] = []
     notes: list[str] = []
     parts = recorded_parts(ctx.workspace, entity.name)
+    undone = _undone(ctx, entity, [part.part for part in parts])
     complete = completed_stage(ctx.workspace, entity.name)
-    if complete is None:
+    if complete is None and not undone:
         problems.append("the stage is not complete: the job did not finish")
     counted = complete.counted if complete else None
-    keys = _stage_keys(entity, [part_path(ctx.paths.stage / entity.name, part.part) for part in parts])
+    path = preparer.folder(entity) / "target.parquet"
+    _write(path, target.stream(_target_rows(ctx, entity), _NAMES))
+    execute(duck, f"CREATE OR REPLACE TEMP TABLE carried AS SELECT * FROM read_parquet({literal(str(path))})")
+    folder = ctx.paths.stage / entity.name
+    keys = _stage_keys(entity, [part_path(folder, part.part) for part in parts if part.part not in undone])
     execute(duck, f"CREATE OR REPLACE TEMP TABLE staged AS {keys}")
-    (read, excluded) = execute(duck, "SELECT count(*), count(*) FILTER (WHERE NOT wanted) FROM staged")[0]
-    if counted is not None and counted != read:
+    (rest, excluded) = execute(duck, "SELECT count(*), count(*) FILTER (WHERE NOT wanted) FROM staged")[0]
+    stayed, taken = 0, 0
+    if undone:
+        keys = _stage_keys(entity, [part_path(folder, number) for number in undone])
+        execute(duck, f"CREATE OR REPLACE TEMP TABLE taken AS {keys}")
+        (taken,) = execute(duck, "SELECT count(*) FROM taken")[0]
+        execute(
+            duck,
+            "INSERT INTO staged SELECT DISTINCT key, true FROM taken JOIN carried c ON c.old_id = key WHERE c.own = 't' "
+            f"AND CAST(c.batch AS INTEGER) IN ({', '.join(map(str, undone))})",
+        )
+        (both,) = execute(duck, "SELECT count(*) FROM staged")[0]
+        stayed = both - rest
+        notes.append(f"{taken - stayed:,} rows of {len(undone):,} batches were taken back")
+    read = rest + stayed
+    staged = rest + taken
+    if counted is not None and counted != staged:
         fault = "rows were lost or read twice on the way into the stage"
-        line = f"the source counted {counted:,} rows and the stage holds {read:,}"
+        line = f"the source counted {counted:,} rows and the stage holds {staged:,}"
         if complete is not None and complete.snapshot:
             problems.append(f"{line}: {fault}")
         else:
@@ -118,13 +140,10 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
     if ask_source:
         try:
             now = ctx.source.count(entity.plan.from_)
-            if now != (counted if counted is not None else read):
+            if now != (counted if counted is not None else staged):
                 notes.append(f"the source holds {now:,} rows now")
         except PackhorseError as error:
             notes.append(f"the source could not be asked again: {error.what}")
-    path = preparer.folder(entity) / "target.parquet"
-    _write(path, target.stream(_target_rows(ctx, entity), _NAMES))
-    execute(duck, f"CREATE OR REPLACE TEMP TABLE carried AS SELECT * FROM read_parquet({literal(str(path))})")
     held = target.read(
         f"SELECT key, count(*) FROM {SCHEMA}.quarantine WHERE job_id = %s AND entity_id = %s GROUP BY 1",
         [target.job_id, target.entity_id(entity.name)],
@@ -142,7 +161,7 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
     )[0][0]
     problems += _lost_and_doubled(duck)
     problems += _mismatches(duck)
-    problems += _ledger_differs(ctx, entity, read, loaded, excluded, quarantined)
+    problems += _ledger_differs(ctx, entity, stayed, read, loaded, excluded, quarantined)
     problems += _unresolved(ctx, entity)
     problems += _low_sequence(ctx, entity)
     if read != loaded + excluded + quarantined:
@@ -163,6 +182,14 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
         tuple(problems),
         tuple(notes),
     )
+
+
+def _undone(ctx: Context, entity: CheckedEntity, parts: list[int]) -> list[int]:
+    """The entity's batches that were taken back; all its parts where the whole job was."""
+    rows = ctx.target.ledger()
+    if rows and all(row.undone for row in rows):
+        return parts
+    return [row.batch for row in rows if row.entity == entity.name and row.step == 1 and row.undone]
 
 
 def _stage_keys(entity: CheckedEntity, parts: list[Path]) -> str:
@@ -297,12 +324,13 @@ def _mismatches(duck: Any) -> list[str]:
 
 
 def _ledger_differs(
-    ctx: Context, entity: CheckedEntity, read: int, loaded: int, excluded: int, quarantined: int
+    ctx: Context, entity: CheckedEntity, stayed: int, read: int, loaded: int, excluded: int, quarantined: int
 ) -> list[str]:
-    rows = [r for r in ctx.target.ledger() if r.entity == entity.name and r.step == 1]
+    """Where the ledger differs from what was counted; `stayed` rows of batches that were taken back are in both."""
+    rows = [r for r in ctx.target.ledger() if r.entity == entity.name and r.step == 1 and not r.undone]
     sums = {
-        "read": (sum(r.read for r in rows), read),
-        "loaded": (sum(r.inserted + r.updated + r.unchanged for r in rows), loaded),
+        "read": (sum(r.read for r in rows) + stayed, read),
+        "loaded": (sum(r.inserted + r.updated + r.unchanged for r in rows) + stayed, loaded),
         "excluded": (sum(r.excluded for r in rows), excluded),
         "quarantined": (sum(r.quarantined for r in rows), quarantined),
     }

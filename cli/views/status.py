@@ -48,6 +48,8 @@ def show_entities(console: Console, progress: Progress) -> None:
     for name, entity in progress.entities.items():
         parts = str(len(entity.parts)) if entity.stage_completed else f"{len(entity.parts)}+"
         done = "all" if entity.completed else f"{len(entity.batches)} of {parts}"
+        if entity.undone:
+            done += f", {len(entity.undone)} taken back"
         rows.append([name, *(getattr(entity.counts, each) for each in names), done])
     total = ["all", *(getattr(progress.counts, each) for each in names), ""]
     headings = [Heading("entity"), *map(number, names), Heading("batches")]
@@ -62,7 +64,12 @@ def next_commands(job: str, progress: Progress, holder: str | None) -> list[str]
         lines.append(f"migrate answer {job}       {len(progress.open_questions)} questions wait for you")
     if state in ("drafted", "previewed", "declined"):
         lines.append(f"migrate resume {job}       moves the rows")
-    if state in ("stopped", "interrupted", "failed", "waiting"):
+    if progress.taken_back:
+        if state != "undone":
+            lines.append(f"migrate undo {job}         goes on taking back")
+        elif any(batch.refused for entity in progress.entities.values() for _, batch in entity.undone):
+            lines.append(f"migrate undo {job}         tries again to take back the rows that stayed")
+    elif state in ("stopped", "interrupted", "failed", "waiting"):
         lines.append(f"migrate resume {job}       goes on where it stopped")
     if progress.counts.quarantined:
         lines.append(f"migrate quarantine list {job}")
