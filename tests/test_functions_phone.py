@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from phonenumbers import COUNTRY_CODE_TO_REGION_CODE, PhoneMetadata, PhoneNumberType
 
-from engine.functions.phone import _by_library, phone
+from engine.functions.phone import PHONE, _by_library, phone
 from engine.functions.phone_plans import plain_international, plain_national
+from tests.test_functions_columns import agree
 
 REGIONS = sorted(phonenumbers.SUPPORTED_REGIONS)
 CODES = sorted(COUNTRY_CODE_TO_REGION_CODE)
@@ -126,3 +127,57 @@ def test_separators_change_nothing(region: str, rng: random.Random, separator: s
         return
     at = rng.randrange(1, 4)
     assert phone(f"{digits[:at]}{separator}{digits[at:]}", region) == phone(digits, region)
+
+
+def written(digits: str, rng: random.Random) -> str:
+    """The digits with separators between them, in front and behind, as people and machines put them, and worse."""
+    text = digits
+    for _ in range(rng.randrange(4)):
+        at = rng.randrange(len(text) + 1)
+        text = (
+            text[:at]
+            + rng.choice((" ", " ", "-", ".", "/", " / ", "(", ")", "(0)", "\t", "\n", "x", "\u200b"))
+            + text[at:]
+        )
+    return text
+
+
+BEGINNINGS = ("+49", "+490", "+49(0)", "(+49) ", "0049", "01149", "0", "1", "8", "")
+
+
+@pytest.mark.parametrize("region", REGIONS)
+def test_a_column_as_one_by_one(region: str) -> None:
+    rng = random.Random(f"column {region}")
+    code = phonenumbers.country_code_for_region(region)
+    rows = []
+    for nsn in examples(region):
+        for begin in (beginning.replace("49", str(code)) for beginning in BEGINNINGS):
+            usual = f"{nsn[:-3]}{rng.randrange(1000):03d}"  # examples end in 234567, which phone() looks at closer
+            for digits in (nsn, usual, near(usual, rng)):
+                country = rng.choice((region, region, region, None, "Germany", "nowhere", rng.choice(REGIONS)))
+                rows += [(begin + digits, country), (written(begin + digits, rng), country)]
+    numbers = [number for number in (phone(*row)[0] for row in rows) if isinstance(number, str) and len(number) > 9]
+    assert agree(PHONE, rows) >= len(numbers) // 4, region  # else the column proves too little
+
+
+RUNS = ["0000000000", "1111111111", "0123456789", "1234567890", "9876543210", "999999"]
+
+
+def test_columns_of_placeholders() -> None:
+    rng = random.Random(9)
+    rows: list[tuple[str, str]] = [("+358088888", "FI")]  # a placeholder once its 0 is gone, of five digits only
+    for region in REGIONS:
+        code = phonenumbers.country_code_for_region(region)
+        for run in RUNS:
+            for nsn in (run[rng.randrange(5) :], near(rng.choice(examples(region)), rng)[:4] + run, "0" * 7 + run[:3]):
+                rows += [(nsn, region), (f"0{nsn}", region), (f"+{code}{nsn}", region), (f"00{code} {nsn}", region)]
+    agree(PHONE, rows)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.tuples(st.text("0123456789+00/ -().\t\n", max_size=20), st.sampled_from([*REGIONS, None])), min_size=1)
+)
+def test_columns_of_any_digits(rows: list[tuple[str, str | None]]) -> None:
+    agree(PHONE, rows)
+    agree(PHONE, [(text,) for text, _ in rows])

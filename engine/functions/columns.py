@@ -5,6 +5,8 @@ Nothing here knows what a value means. Columns are Arrow arrays of text.
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,3 +19,16 @@ def left(values: pa.Array, answered: pa.Array) -> pa.Array:
 def placed(answered: pa.Array, texts: pa.Array) -> pa.Array:
     """The texts, one for each row that is answered, in their rows; null in the others."""
     return pc.replace_with_mask(pa.nulls(len(answered), pa.string()), answered, texts)
+
+
+def cleaned(texts: list[str], without: bytes, and_without: re.Pattern[str] | None = None) -> list[str]:
+    """The texts without some ASCII characters and without what a pattern matches; empty for those of several lines.
+
+    They are joined by newlines, changed at one go and cut: the pattern must not match a newline.
+    """
+    joined = "\n".join(texts)
+    if joined.count("\n") >= len(texts):
+        joined = "\n".join("" if "\n" in text else text for text in texts)
+    if and_without is not None:
+        joined = and_without.sub("", joined)
+    return joined.encode().translate(None, without).decode().split("\n")

@@ -2,22 +2,34 @@
 
 What phonenumbers takes for a valid number is one; nothing is dropped without a word: letters, a second
 number or an extension are reasons, never cut off. `phone_plans` answers for plain numbers at a small part
-of the price, and only where it is proved to answer alike.
+of the price, and only where it is proved to answer alike; `phones` does so for a column.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from functools import lru_cache
+from itertools import repeat
 
 import phonenumbers
+import pyarrow as pa
+import pyarrow.compute as pc
 from phonenumbers import NumberParseException, PhoneNumberFormat, ValidationResult
 from phonenumbers.re_util import enable_pattern_cache
 
+from engine.functions.columns import cleaned, left
 from engine.functions.country import country as iso_country
-from engine.functions.phone_plans import plain_international, plain_national
-from engine.functions.protocol import DomainFunction, Outcome, Reason
+from engine.functions.phone_plans import (
+    BY_BEGINNING,
+    NO_REGION,
+    Plan,
+    plain_international,
+    plain_national,
+    plan_of_region,
+)
+from engine.functions.protocol import Answers, DomainFunction, Outcome, Reason
 from engine.functions.text import trimmed
 
 enable_pattern_cache()
@@ -167,4 +179,47 @@ def phone(value: str | None, country: str | None = None) -> Outcome:
     return found, reason
 
 
-PHONE = DomainFunction("phone", ("value", "country"), 1, "VARCHAR", phone)
+# A slash in front of four digits is in no number that `_OTHER_LINE` matches.
+_HARMLESS_SLASH = re.compile(r"/(?= ?[0-9]{4})")
+_PLAIN_SEPARATORS = _SEPARATORS.replace(b"/", b"")
+# No text and no number that ends in one of these is a placeholder: a run of six digits or more ends in six of it.
+_NOT_PLAIN = frozenset(run[at : at + 6] for run in _RUNS for at in range(len(run) - 5)) | {""}
+_LONG_ENOUGH = 10  # characters of E.164: six digits at least behind the calling code, so that the above holds
+
+
+def phones(values: pa.Array, countries: pa.Array | None = None) -> Answers:
+    """The numbers of texts that hold nothing but digits, usual separators and a `+` in front, where they are plain."""
+    texts = pc.if_else(pc.less_equal(pc.binary_length(values), _LONGEST), values, "").fill_null("").to_pylist()
+    numbers = cleaned(texts, _PLAIN_SEPARATORS, _HARMLESS_SLASH)
+    found: list[str | None] = []
+    for text, number, dialled in zip(texts, numbers, _plans(countries, len(texts)), strict=True):
+        if number[-6:] in _NOT_PLAIN:
+            found.append(None)
+            continue
+        plan: Plan | None = dialled
+        if number[0] == "+":
+            first = text[0] == "+" or text.lstrip(" ").startswith(("+", "(+"))
+            plan = BY_BEGINNING.get(number[1:4]) if first else None
+        elif number[:2] == "00" and (begin := dialled.abroad.match(number)):
+            number = f"+{number[begin.end() :]}"
+            plan = BY_BEGINNING.get(number[1:4])
+        if plan is not None and (match := plan.by_length[len(number)](number)):
+            e164 = plan.start + match[match.lastindex or 0]
+            found.append(e164 if len(e164) >= _LONG_ENOUGH else None)
+        else:
+            found.append(None)
+    answers = pa.array(found, pa.string())
+    return answers, left(values, answers.is_valid())
+
+
+def _plans(countries: pa.Array | None, rows: int) -> Iterable[Plan]:
+    """How each row's number is dialled, by its country."""
+    if countries is None:
+        return repeat(NO_REGION, rows)
+    named = countries.dictionary_encode(null_encoding="encode")
+    regions = [_region(name)[0] for name in named.dictionary.to_pylist()]
+    plans = [plan_of_region(region) or NO_REGION if region is not None else NO_REGION for region in regions]
+    return map(plans.__getitem__, named.indices.to_pylist())
+
+
+PHONE = DomainFunction("phone", ("value", "country"), 1, "VARCHAR", phone, columns=phones)
