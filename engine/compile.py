@@ -33,10 +33,11 @@ class Query:
     layers: tuple[str, ...]
     columns: tuple[str, ...]
 
-    def over(self, part: Path) -> str:
-        """The whole SELECT over one part; rows in stage order."""
-        first = f"part AS (SELECT * FROM read_parquet({literal(str(part))}))"
-        return f"WITH {', '.join([first, *self.layers])} SELECT * FROM done ORDER BY _ph_n"
+    def over(self, *parts: Path) -> str:
+        """The whole SELECT over parts; rows in no order that is promised."""
+        listed = ", ".join(literal(str(part)) for part in parts)
+        first = f"part AS (SELECT * FROM read_parquet([{listed}]))"
+        return f"WITH {', '.join([first, *self.layers])} SELECT * FROM done"
 
     def over_nothing(self, columns: Mapping[str, str]) -> str:
         """The SELECT over one row of NULLs: binds and folds each expression, so that a bad one shows."""

@@ -24,7 +24,7 @@ from engine.check import CheckedEntity
 from engine.context import Context, Progress
 from engine.faults import fault_point
 from engine.prepare import Preparer, Settled
-from engine.references import fill_part
+from engine.references import fill_part, resolve_references
 from engine.stager import Stager, recorded_parts
 from engine.transform import Counts
 from engine.workers import Transformers
@@ -262,20 +262,21 @@ def _fill_references(
     ctx: Context, preparer: Preparer, entity: CheckedEntity, ledger: dict[tuple[str, int, int], LedgerRow]
 ) -> dict[str, int]:
     """The second pass: references within the entity, or to entities loaded after it."""
-    query = preparer.second_pass(entity)
     changes: Counter[str] = Counter()
     parts = recorded_parts(ctx.workspace, entity.name)
+    todo = [part for part in parts if (entity.name, part.part, 2) not in ledger]
+    resolved = resolve_references(preparer, entity, parts) if todo else None
     total = sum(p.rows for p in parts)
     done = 0
     for part in parts:
         key = (entity.name, part.part, 2)
-        if key not in ledger:
+        if resolved is not None and key not in ledger:
             _stop_if_asked(ctx)
             started = time.monotonic()
             result = _persist(
                 ctx,
                 f"references of batch {part.part} of {entity.name}",
-                partial(fill_part, ctx, preparer, entity, query, part),
+                partial(fill_part, ctx, preparer, entity, resolved, part, done),
             )
             if result is None:
                 ledger[key] = next(r for r in ctx.target.ledger() if (r.entity, r.batch, r.step) == key)

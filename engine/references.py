@@ -6,14 +6,16 @@ nothing and leaves nothing out.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 
 from connectors.protocols import LedgerRow, RowsRefusedError
 from engine.batch import load_refusing, shown_key
 from engine.check import CheckedEntity
-from engine.compile import EXCLUDED, Query
+from engine.compile import EXCLUDED
 from engine.context import Context
 from engine.expressions import identifier, literal
 from engine.faults import fault_point
@@ -23,36 +25,50 @@ from engine.transform import execute, fetch
 from workspace.events import PartStaged
 
 
-def fill_part(
-    ctx: Context, preparer: Preparer, entity: CheckedEntity, query: Query, part: PartStaged
-) -> tuple[LedgerRow, dict[str, int]] | None:
-    """Fills the deferred references of one part's rows; the ledger row, and what was left NULL by
-    `field: change`. None when the ledger has it already.
-
-    Keeps the invariant that the step's ledger row is there if and only if its references are.
-    """
-    assert entity.id_column is not None
+def resolve_references(preparer: Preparer, entity: CheckedEntity, parts: Sequence[PartStaged]) -> Path:
+    """Looks up the deferred references of all of an entity's rows at once; a Parquet of those that are to be set
+    (`_ph_set`), and of those where something was left NULL (`_ph_changes`). The parts are at least one."""
     columns = [f.column.name for f in entity.deferred]
-    stage = part_path(ctx.paths.stage / entity.name, part.part)
+    query = preparer.second_pass(entity)
     crosswalk = literal(str(preparer.crosswalks[entity.name]))
     some = " OR ".join(f"q.{identifier(c)} IS NOT NULL" for c in columns)
     # NULL where a row refers to nothing, as in a crosswalk row that is new
     hash_ = f"CASE WHEN {some} THEN q._ph_target_hash END"
     listed = ", ".join(f"q.{identifier(c)}" for c in columns)
-    # Kept as a table: a filter pushed into the query's own joins makes them compare row by row.
-    execute(preparer.duck, f"CREATE OR REPLACE TEMP TABLE filled AS {query.over(stage)}")
+    out = preparer.folder(entity) / "references.parquet"
+    stage = [part_path(preparer.paths.stage / entity.name, part.part) for part in parts]
+    execute(
+        preparer.duck,
+        # Materialised: a filter pushed into the query's own joins makes them compare row by row.
+        f"COPY (WITH q AS MATERIALIZED (SELECT _ph_n, _ph_key, _ph_outcome, _ph_target_hash, _ph_changes, {listed} "
+        f"FROM ({query.over(*stage)}) AS q), "
+        f"r AS (SELECT q._ph_n, q._ph_key, x.new_id AS _ph_id, {hash_} AS _ph_target_hash, {listed}, q._ph_changes, "
+        f"q._ph_outcome <> {EXCLUDED} AND replace(x.reference_hash, '-', '') IS DISTINCT FROM {hash_} AS _ph_set "
+        f"FROM q JOIN read_parquet({crosswalk}) x ON x.old_id = q._ph_key) "
+        f"SELECT * FROM r WHERE _ph_set OR _ph_changes IS NOT NULL ORDER BY _ph_n) "
+        f"TO {literal(str(out))} (FORMAT parquet, COMPRESSION lz4)",
+    )
+    return out
+
+
+def fill_part(
+    ctx: Context, preparer: Preparer, entity: CheckedEntity, resolved: Path, part: PartStaged, start: int
+) -> tuple[LedgerRow, dict[str, int]] | None:
+    """Fills the deferred references of one part's rows, which begin at number `start`; the ledger row, and what was
+    left NULL by `field: change`. None when the ledger has it already.
+
+    Keeps the invariant that the step's ledger row is there if and only if its references are.
+    """
+    assert entity.id_column is not None
+    columns = [f.column.name for f in entity.deferred]
+    listed = ", ".join(identifier(c) for c in columns)
+    these = f"read_parquet({literal(str(resolved))}) WHERE _ph_n >= {start} AND _ph_n < {start + part.rows}"
     rows = fetch(
         preparer.duck,
-        f"SELECT q._ph_n, q._ph_key, x.new_id AS _ph_id, {hash_} AS _ph_target_hash, {listed} FROM filled q "
-        f"JOIN read_parquet({crosswalk}) x ON x.old_id = q._ph_key WHERE q._ph_outcome <> {EXCLUDED} "
-        f"AND replace(x.reference_hash, '-', '') IS DISTINCT FROM {hash_} ORDER BY q._ph_n",
+        f"SELECT _ph_n, _ph_key, _ph_id, _ph_target_hash, {listed} FROM {these} AND _ph_set ORDER BY _ph_n",
     )
     missing = dict(
-        execute(
-            preparer.duck,
-            f"SELECT c, count(*) FROM (SELECT unnest(q._ph_changes) AS c FROM filled q JOIN read_parquet({crosswalk}) x "
-            f"ON x.old_id = q._ph_key WHERE q._ph_changes IS NOT NULL) GROUP BY 1",
-        )
+        execute(preparer.duck, f"SELECT c, count(*) FROM (SELECT unnest(_ph_changes) AS c FROM {these}) GROUP BY 1")
     )
     identity = entity.id_column.name
     rows = rows.append_column(identity, rows["_ph_id"])
