@@ -136,7 +136,7 @@ def written(digits: str, rng: random.Random) -> str:
         at = rng.randrange(len(text) + 1)
         text = (
             text[:at]
-            + rng.choice((" ", " ", "-", ".", "/", " / ", "(", ")", "(0)", "\t", "\n", "x", "\u200b"))
+            + rng.choice((" ", " ", "-", ".", "/", " / ", "(", ")", "(0)", "\t", "\n", "x", "\u200b", "\u0663"))
             + text[at:]
         )
     return text

@@ -182,7 +182,7 @@ def phone(value: str | None, country: str | None = None) -> Outcome:
 # A slash in front of four digits is in no number that `_OTHER_LINE` matches.
 _HARMLESS_SLASH = re.compile(r"/(?= ?[0-9]{4})")
 _PLAIN_SEPARATORS = _SEPARATORS.replace(b"/", b"")
-# No text and no number that ends in one of these is a placeholder: a run of six digits or more ends in six of it.
+# A placeholder of six digits or more ends in one of these.
 _NOT_PLAIN = frozenset(run[at : at + 6] for run in _RUNS for at in range(len(run) - 5)) | {""}
 _LONG_ENOUGH = 10  # characters of E.164: six digits at least behind the calling code, so that the above holds
 

@@ -24,14 +24,17 @@ _Matching = Callable[[str], "re.Match[str] | None"]
 
 
 class _ByLength(dict[int, _Matching]):
-    """What takes texts of a length: a pattern whose last group is the national number, made when first needed."""
+    """What takes texts of a length: a pattern whose last group is the national number, made when first needed.
+
+    Digits of other scripts, which `phone` turns into ours before, are not taken.
+    """
 
     def __init__(self, pattern: Callable[[int], str]) -> None:
         self._pattern = pattern
 
     def __missing__(self, length: int) -> _Matching:
         pattern = self._pattern(length) if length <= _MOST_DIGITS else ""
-        matching = re.compile(pattern).fullmatch if pattern else _no_match
+        matching = re.compile(pattern, re.ASCII).fullmatch if pattern else _no_match
         if length <= _MOST_DIGITS:
             self[length] = matching
         return matching
@@ -182,7 +185,7 @@ def plan_of_region(region: str) -> Plan | None:
     metadata = PhoneMetadata.metadata_for_region(region, None)
     if metadata is None:
         return None
-    abroad = re.compile(metadata.international_prefix or _NOTHING)
+    abroad = re.compile(metadata.international_prefix or _NOTHING, re.ASCII)
     return Plan(f"+{metadata.country_code}", _ByLength(partial(_dialled, metadata)), abroad)
 
 
