@@ -14,8 +14,9 @@ import pyarrow as pa
 from agent.profile import shape
 from connectors.protocols import Column
 from engine.casts import cast_to
-from engine.expressions import Compiler, Piece, columns_of, identifier
+from engine.expressions import Compiler, Piece, columns_of
 from engine.functions.register import register
+from engine.query import identifier
 from workspace.errors import PlanError
 
 TRIED = 2_000  # rows

@@ -20,10 +20,10 @@ from connectors.postgres import PostgresTarget
 from connectors.protocols import Column, LedgerRow, RowsRefusedError
 from engine.check import CheckedEntity
 from engine.collisions import SOURCE_KEY
-from engine.compile import LOADED, QUARANTINED, key_sql, raw_sql
-from engine.expressions import identifier, literal
+from engine.compile import key_sql, raw_sql
 from engine.faults import fault_point
 from engine.prepare import Settled
+from engine.query import LOADED, QUARANTINED, identifier, literal
 from engine.stage import part_path
 from engine.transform import execute, fetch, shape_sql
 from workspace.events import PartStaged

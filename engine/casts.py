@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from connectors.protocols import Column, Kind
-from engine.expressions import Piece, literal
+from engine.expressions import Piece
+from engine.query import literal
 from workspace.errors import PlanError
 
 HASHED_KINDS = frozenset(

@@ -22,9 +22,7 @@ from connectors.postgres import PostgresTarget
 from connectors.postgres_schema import SCHEMA
 from connectors.protocols import UniqueKey
 from engine.check import CheckedEntity
-from engine.compile import LOADED
-from engine.expressions import identifier, literal
-from engine.stage import read_parts
+from engine.query import LOADED, identifier, literal, read_parts
 from engine.transform import execute
 
 SOURCE_KEY = "source key"

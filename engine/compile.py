@@ -9,41 +9,17 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from connectors.protocols import Column, Kind
 from engine.casts import HASHED_KINDS, cast_to
 from engine.check import CheckedEntity, CheckedField
-from engine.expressions import Compiler, Piece, columns_of, identifier, literal
+from engine.expressions import Compiler, Piece, columns_of
 from engine.plan import Plan
+from engine.query import EXCLUDED, LOADED, QUARANTINED, Query, identifier, literal
 from workspace.errors import PlanError
 
-LOADED, EXCLUDED, QUARANTINED = 0, 1, 2
-"""The values of `_ph_outcome`."""
-
 NAMESPACE_URL = uuid.NAMESPACE_URL
-
-
-@dataclass(frozen=True)
-class Query:
-    """`layers` are CTEs in order, the last named `done`; `setup` are statements to run once before."""
-
-    setup: tuple[str, ...]
-    layers: tuple[str, ...]
-    columns: tuple[str, ...]
-
-    def over(self, *parts: Path) -> str:
-        """The whole SELECT over parts; rows in no order that is promised."""
-        listed = ", ".join(literal(str(part)) for part in parts)
-        first = f"part AS (SELECT * FROM read_parquet([{listed}]))"
-        return f"WITH {', '.join([first, *self.layers])} SELECT * FROM done"
-
-    def over_nothing(self, columns: Mapping[str, str]) -> str:
-        """The SELECT over one row of NULLs: binds and folds each expression, so that a bad one shows."""
-        nulls = ", ".join(f"CAST(NULL AS {type_}) AS {identifier(name)}" for name, type_ in columns.items())
-        first = f"part AS (SELECT 0::BIGINT AS _ph_n, {nulls})"
-        return f"WITH {', '.join([first, *self.layers])} SELECT * FROM done"
 
 
 def stage_columns(entity: CheckedEntity) -> dict[str, str]:

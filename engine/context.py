@@ -12,7 +12,7 @@ from engine.check import CheckedPlan
 from workspace.log import Workspace
 from workspace.paths import JobPaths
 
-BATCH_ROWS = 50_000
+BATCH_ROWS = 20_000
 """Rows of a part of the stage, and so of a batch."""
 
 

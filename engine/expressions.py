@@ -20,6 +20,7 @@ from sqlglot.errors import ParseError, SqlglotError, TokenError
 from engine.functions import FUNCTIONS
 from engine.functions.protocol import DomainFunction
 from engine.functions.register import udf_name
+from engine.query import identifier, literal
 from workspace.errors import ExpressionError
 
 # What sqlglot can't read is refused here, in our own words.
@@ -623,17 +624,6 @@ def _function_advice(name: str) -> str:
     known = [*ALLOWED_NAMES, *FUNCTIONS]
     near = difflib.get_close_matches(name.lower(), known, n=3)
     return f"did you mean {' or '.join(near)}?" if near else "docs/reference/functions.md lists the functions"
-
-
-def identifier(name: str) -> str:
-    """A column's name quoted for DuckDB."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """A text quoted for DuckDB; NUL can't stand in SQL text and is written as chr(0)."""
-    parts = ["'" + part.replace("'", "''") + "'" for part in text.split("\x00")]
-    return parts[0] if len(parts) == 1 else "(" + " || chr(0) || ".join(parts) + ")"
 
 
 _Handler = Callable[[Compiler, exp.Expr], tuple[Piece, int]]

@@ -27,7 +27,7 @@ from engine.prepare import Preparer, Settled
 from engine.references import fill_part, resolve_references
 from engine.stager import Stager, recorded_parts
 from engine.transform import Counts
-from engine.workers import Transformers
+from engine.workers import Task, Workers
 from workspace.errors import InterruptedJobError, JobFailedError
 from workspace.events import (
     BatchCommitted,
@@ -78,12 +78,12 @@ def load(ctx: Context) -> LoadOutcome:
     try:
         with (
             ThreadPoolExecutor(1, "sorter") as sorter,
-            Transformers(preparer, sorter, ctx.processes) as transformers,
+            Workers(ctx.paths, ctx.processes) as workers,
             Stager(ctx) as stager,
         ):
             ctx.workspace.record(PhaseStarted("load"))
             for entity in ctx.checked.entities:
-                changes[entity.name] = _Loading(ctx, preparer, stager, transformers, sorter, entity, ledger).run()
+                changes[entity.name] = _Loading(ctx, preparer, stager, workers, sorter, entity, ledger).run()
         deferred = [entity for entity in ctx.checked.entities if entity.deferred]
         if deferred:
             ctx.workspace.record(PhaseStarted("references"))
@@ -134,12 +134,12 @@ class _Loading:
         ctx: Context,
         preparer: Preparer,
         stager: Stager,
-        transformers: Transformers,
+        workers: Workers,
         sorter: ThreadPoolExecutor,
         entity: CheckedEntity,
         ledger: dict[tuple[str, int, int], LedgerRow],
     ) -> None:
-        self._ctx, self._preparer, self._stager, self._transformers = ctx, preparer, stager, transformers
+        self._ctx, self._preparer, self._stager, self._workers = ctx, preparer, stager, workers
         self._sorter, self._entity, self._ledger = sorter, entity, ledger
         self._changes: Counter[str] = Counter()
         self._staged = self._done = 0
@@ -184,10 +184,10 @@ class _Loading:
                 self._staged += part.rows
                 if not self._done:
                     self._ctx.progress(Progress("stage", self._entity.name, self._staged, None))
-                transforming.append((part, self._transformers.submit(self._entity, part)))
+                transforming.append((part, self._transform(part)))
                 self._advance(transforming, sorting)
                 while sorting and (
-                    len(transforming) >= self._transformers.ahead or (sorting[0][1].done() and not self._stager.ready())
+                    len(transforming) >= self._workers.ahead or (sorting[0][1].done() and not self._stager.ready())
                 ):
                     self._finish(*sorting.popleft())
                     self._advance(transforming, sorting)
@@ -200,6 +200,13 @@ class _Loading:
                 transformed.cancel()
             for _, sorted_ in sorting:
                 sorted_.cancel()
+
+    def _transform(self, part: PartStaged) -> Future[tuple[Path, Counts]]:
+        """Begins to transform a part: in a process where that pays, else in the sorter's thread, which has DuckDB."""
+        if not self._workers.pay_for(part.part, part.rows):
+            return self._sorter.submit(self._preparer.transform, self._entity, part)
+        staged, out = self._preparer.files(self._entity, part)
+        return self._workers.submit(Task(self._entity.name, self._preparer.query(self._entity), staged, out))
 
     def _advance(
         self,

@@ -5,7 +5,6 @@ Shared by the preview, which writes nothing to the target, and by the load.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,12 +17,12 @@ from connectors.postgres import PostgresTarget
 from connectors.postgres_records import CROSSWALK_COLUMNS
 from engine.check import CheckedEntity, CheckedPlan
 from engine.collisions import Losers, Settler, held_keys
-from engine.compile import LOADED, Query, compile_entity, stage_columns
+from engine.compile import compile_entity, stage_columns
 from engine.duck import open_duck
-from engine.expressions import literal
-from engine.stage import part_path, read_parts
-from engine.transform import Counts, count_part, execute, transform_part
-from workspace.errors import ExpressionError, JobFailedError
+from engine.query import LOADED, Query, literal, read_parts
+from engine.stage import part_path
+from engine.transform import Counts, execute, take_up_part, transform_part
+from workspace.errors import ExpressionError
 from workspace.events import PartStaged
 from workspace.paths import JobPaths
 
@@ -43,14 +42,15 @@ class Settled:
 class Preparer:
     """Transforms entities of one plan version in one job's folder. Not for use by two threads."""
 
-    def __init__(self, paths: JobPaths, checked: CheckedPlan, name: str = "", *, threads: int = 2) -> None:
+    def __init__(self, paths: JobPaths, checked: CheckedPlan, name: str = "") -> None:
         """`name` keeps apart what must not be taken up by a load; by default the plan version."""
         self.paths = paths
         self.checked = checked
         self.name = name or f"v{checked.plan.version}"
-        self.duck = open_duck(paths, threads=threads)
+        self.duck = open_duck(paths)
         self.crosswalks: dict[str, Path] = {}
         self._queries: dict[str, Query] = {}
+        self._ready: set[str] = set()
 
     def close(self) -> None:
         """Ends the DuckDB connection."""
@@ -63,19 +63,20 @@ class Preparer:
         return folder
 
     def transform(self, entity: CheckedEntity, part: PartStaged, *, again: bool = False) -> tuple[Path, Counts]:
-        """Transforms one part, or takes up what an earlier run of this plan version left, unless `again` or the
-        part was staged again since (rows without a key come in another order)."""
-        out = part_path(self.folder(entity), part.part)
-        staged = part_path(self.paths.stage / entity.name, part.part)
-        if out.exists() and not again and out.stat().st_mtime_ns > staged.stat().st_mtime_ns:
-            try:
-                return out, count_part(self.duck, out)
-            except JobFailedError:
-                out.unlink()
-        counts = transform_part(self.duck, self._query(entity), staged, out)
-        with out.open("rb") as file:
-            os.fsync(file.fileno())
+        """Transforms one part, or takes up what an earlier run of this plan version left, unless `again`."""
+        staged, out = self.files(entity, part)
+        counts = None if again else take_up_part(self.duck, staged, out)
+        if counts is None:
+            if entity.name not in self._ready:
+                for statement in self.query(entity).setup:
+                    execute(self.duck, statement)
+                self._ready.add(entity.name)
+            counts = transform_part(self.duck, self.query(entity), staged, out)
         return out, counts
+
+    def files(self, entity: CheckedEntity, part: PartStaged) -> tuple[Path, Path]:
+        """A part as it was staged, and where it lies once it is transformed."""
+        return part_path(self.paths.stage / entity.name, part.part), part_path(self.folder(entity), part.part)
 
     def settler(self, entity: CheckedEntity, target: PostgresTarget, *, ours: bool) -> Settler:
         """What finds the collisions of an entity's parts, from its first. `ours`: our schema is in the target."""
@@ -130,12 +131,10 @@ class Preparer:
             execute(self.duck, statement)
         return query
 
-    def _query(self, entity: CheckedEntity) -> Query:
+    def query(self, entity: CheckedEntity) -> Query:
+        """The entity's query. The crosswalks of those it refers to must be there."""
         if entity.name not in self._queries:
-            query = compile_entity(entity, self.checked.plan, self.crosswalks)
-            for statement in query.setup:
-                execute(self.duck, statement)
-            self._queries[entity.name] = query
+            self._queries[entity.name] = compile_entity(entity, self.checked.plan, self.crosswalks)
         return self._queries[entity.name]
 
 

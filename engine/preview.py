@@ -11,11 +11,11 @@ from typing import Any
 
 from engine.batch import batch_rows
 from engine.check import CheckedEntity
-from engine.compile import LOADED, QUARANTINED, raw_sql
+from engine.compile import raw_sql
 from engine.context import Context, Progress
-from engine.expressions import identifier, literal
 from engine.prepare import Preparer, Settled
-from engine.stage import part_path, read_parts
+from engine.query import LOADED, QUARANTINED, identifier, literal, read_parts
+from engine.stage import part_path
 from engine.stager import Stager
 from engine.transform import execute
 from workspace.errors import InterruptedJobError

@@ -15,11 +15,10 @@ import pyarrow as pa
 from connectors.protocols import LedgerRow, RowsRefusedError
 from engine.batch import load_refusing, shown_key
 from engine.check import CheckedEntity
-from engine.compile import EXCLUDED
 from engine.context import Context
-from engine.expressions import identifier, literal
 from engine.faults import fault_point
 from engine.prepare import Preparer
+from engine.query import EXCLUDED, identifier, literal
 from engine.stage import part_path
 from engine.transform import execute, fetch
 from workspace.events import PartStaged

@@ -6,11 +6,9 @@ after the last recorded part's key, so a crash costs at most one part.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,9 +16,8 @@ import pyarrow.parquet as pq
 
 from connectors.protocols import Source
 from engine.check import CheckedEntity
-from engine.expressions import literal
 from engine.faults import fault_point
-from workspace.errors import DiskFullError
+from workspace.disk import disk_errors
 from workspace.events import PartStaged
 from workspace.paths import JobPaths
 
@@ -28,12 +25,6 @@ from workspace.paths import JobPaths
 def part_path(folder: Path, part: int) -> Path:
     """Where a part lies within its entity's folder."""
     return folder / f"part-{part:05d}.parquet"
-
-
-def read_parts(parts: Iterable[Path]) -> str:
-    """DuckDB SQL that reads these parts, in this order: each by its name, since a folder's may hold signs that a
-    pattern would take for its own. At least one."""
-    return f"read_parquet([{', '.join(literal(str(part)) for part in parts)}])"
 
 
 def stage_parts(
@@ -99,19 +90,6 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-@contextmanager
-def disk_errors() -> Iterator[None]:
-    """Turns a full disk into one clear line."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT) or "No space left" in str(error):
-            raise DiskFullError(
-                "the disk is full", where=str(error.filename or ""), advice="free some space, then `migrate resume`"
-            ) from None
-        raise
 
 
 def _key_text(table: pa.Table, key: tuple[str, ...], row: int, position: int) -> tuple[str, ...]:

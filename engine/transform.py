@@ -6,6 +6,7 @@ again at any time, so it needs no durability.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,9 +16,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from engine.compile import EXCLUDED, LOADED, QUARANTINED, Query
-from engine.expressions import literal
-from engine.stage import disk_errors
+from engine.query import EXCLUDED, LOADED, QUARANTINED, Query, literal
+from workspace.disk import disk_errors
 from workspace.errors import DiskFullError, JobFailedError
 
 # Words that mix letters and digits (ids, hashes) first, or each id would have a shape of its own.
@@ -44,12 +44,28 @@ class Counts:
 
 def transform_part(duck: duckdb.DuckDBPyConnection, query: Query, part: Path, out: Path) -> Counts:
     """Transforms one part into `out`; the counts. JobFailedError names what DuckDB could not do."""
-    temporary = out.with_suffix(".writing")
+    # A name of its own: a process whose job was killed may still be at it when the job goes on.
+    temporary = out.with_suffix(f".{os.getpid()}.writing")
     with disk_errors():
         out.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     execute(duck, f"COPY ({query.over(part)}) TO {literal(str(temporary))} (FORMAT parquet, COMPRESSION lz4)")
-    temporary.rename(out)
-    return count_part(duck, out)
+    counts = count_part(duck, temporary)
+    with disk_errors():
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.rename(out)
+    return counts
+
+
+def take_up_part(duck: duckdb.DuckDBPyConnection, part: Path, out: Path) -> Counts | None:
+    """The counts of what an earlier run made of a part; None where it made nothing, nothing whole, or made it of a
+    part that was staged again since (rows without a key come in another order)."""
+    if not out.exists() or out.stat().st_mtime_ns <= part.stat().st_mtime_ns:
+        return None
+    try:
+        return count_part(duck, out)
+    except JobFailedError:
+        return None
 
 
 def count_part(duck: duckdb.DuckDBPyConnection, out: Path) -> Counts:

@@ -18,10 +18,11 @@ from connectors.postgres_schema import SCHEMA
 from engine.check import CheckedEntity
 from engine.compile import is_hashed, key_sql, stage_columns
 from engine.context import Context, Progress
-from engine.expressions import Compiler, literal
+from engine.expressions import Compiler
 from engine.faults import fault_point
 from engine.prepare import Preparer
-from engine.stage import part_path, read_parts
+from engine.query import literal, read_parts
+from engine.stage import part_path
 from engine.stager import completed_stage, recorded_parts
 from engine.transform import execute
 from workspace.errors import InterruptedJobError, PackhorseError

@@ -11,7 +11,6 @@ import queue
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,12 +19,12 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from engine.check import CheckedEntity
+from engine.duck import open_duck
 from engine.functions.register import add_seconds, seconds_spent
-from engine.prepare import Preparer
-from engine.transform import Counts
+from engine.query import Query
+from engine.transform import Counts, execute, take_up_part, transform_part
 from workspace.errors import JobFailedError, PackhorseError
-from workspace.events import PartStaged
+from workspace.paths import JobPaths
 
 _ROOT = Path(__file__).resolve().parent.parent
 _WORTH_A_PROCESS = 5_000
@@ -33,25 +32,26 @@ _WORTH_A_PROCESS = 5_000
 
 
 @dataclass(frozen=True)
-class _Task:
+class Task:
+    """What to do: an entity's query over a staged part, into a file. What an earlier run
+    left there is taken up."""
+
     entity: str
-    part: PartStaged
-    crosswalks: Mapping[str, Path]
+    query: Query
+    staged: Path
+    out: Path
 
 
-class Transformers:
-    """Transforms parts of a job, in processes of their own once there is enough to do. A context manager.
+class Workers:
+    """The processes of one job. A context manager; they are started by the first task."""
 
-    Without processes the work is done by `executor`, whose one thread has the preparer's DuckDB to itself.
-    """
-
-    def __init__(self, preparer: Preparer, executor: ThreadPoolExecutor, processes: int) -> None:
-        self._preparer, self._executor, self._processes = preparer, executor, processes
+    def __init__(self, paths: JobPaths, processes: int) -> None:
+        self._paths, self._processes = paths, processes
         self._threads: ThreadPoolExecutor | None = None
         self._idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
         self._workers: list[_Worker] = []
 
-    def __enter__(self) -> Transformers:
+    def __enter__(self) -> Workers:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -60,27 +60,29 @@ class Transformers:
         for worker in self._workers:
             worker.close()
 
+    def pay_for(self, part: int, rows: int) -> bool:
+        """True where it is worth to have processes transform a part of that number and so many rows."""
+        return bool(self._workers) or (self._processes > 0 and part >= 1 and rows >= _WORTH_A_PROCESS)
+
     @property
     def ahead(self) -> int:
         """How many parts should be under way at once, so that no process waits."""
         return 2 * len(self._workers) + 1 if self._workers else 2
 
-    def submit(self, entity: CheckedEntity, part: PartStaged) -> Future[tuple[Path, Counts]]:
-        """Begins to transform a part; the file and its counts, or what `Preparer.transform` raises."""
-        if self._threads is None and self._processes and part.part >= 1 and part.rows >= _WORTH_A_PROCESS:
-            self._start()
+    def submit(self, task: Task) -> Future[tuple[Path, Counts]]:
+        """Begins to transform a part; the file and its counts, or what `transform_part` raises."""
         if self._threads is None:
-            return self._executor.submit(self._preparer.transform, entity, part)
-        task = _Task(entity.name, part, dict(self._preparer.crosswalks))
+            self._start()
+        assert self._threads is not None
         return self._threads.submit(self._ask, task)
 
     def _start(self) -> None:
-        self._workers = [_Worker(self._preparer) for _ in range(self._processes)]
+        self._workers = [_Worker(self._paths) for _ in range(self._processes)]
         for worker in self._workers:
             self._idle.put(worker)
         self._threads = ThreadPoolExecutor(self._processes, "transformers")
 
-    def _ask(self, task: _Task) -> tuple[Path, Counts]:
+    def _ask(self, task: Task) -> tuple[Path, Counts]:
         worker = self._idle.get()
         try:
             return worker.ask(task)
@@ -89,7 +91,7 @@ class Transformers:
 
 
 class _Worker:
-    def __init__(self, preparer: Preparer) -> None:
+    def __init__(self, paths: JobPaths) -> None:
         self._connection, theirs = Pipe()
         with theirs:
             self._process = subprocess.Popen(
@@ -100,19 +102,22 @@ class _Worker:
                 stdout=subprocess.DEVNULL,
                 env={**os.environ, "PYTHONPATH": str(_ROOT), "OPENBLAS_NUM_THREADS": "1", "PACKHORSE_FAULT": ""},
             )
-        self._send((preparer.paths, preparer.checked, preparer.name))
+        self._known: str | None = None
+        self._send(paths)
 
-    def ask(self, task: _Task) -> tuple[Path, Counts]:
-        self._send(task)
+    def ask(self, task: Task) -> tuple[Path, Counts]:
+        # a query is long, and the same for all parts of its entity
+        self._send((task.entity, None if self._known == task.entity else task.query, task.staged, task.out))
+        self._known = task.entity
         try:
             answer = self._connection.recv()
         except (EOFError, OSError):
             raise self._gone() from None
         if isinstance(answer, PackhorseError):
             raise answer
-        out, counts, seconds = answer
+        counts, seconds = answer
         add_seconds(seconds)
-        return out, counts
+        return task.out, counts
 
     def close(self) -> None:
         self._connection.close()
@@ -133,19 +138,23 @@ class _Worker:
 
 
 def _serve(connection: Connection[Any, Any]) -> None:
-    paths, checked, name = connection.recv()
-    preparer = Preparer(paths, checked, name, threads=1)
+    duck = open_duck(connection.recv(), memory="192MB", threads=1)
+    query: Query | None = None
     spent = seconds_spent()
     while True:
-        task = connection.recv()
-        preparer.crosswalks = dict(task.crosswalks)
+        _, new, staged, out = connection.recv()
         try:
-            out, counts = preparer.transform(checked.entity(task.entity), task.part)
+            if new is not None:
+                query = new
+                for statement in new.setup:
+                    execute(duck, statement)
+            assert query is not None
+            counts = take_up_part(duck, staged, out) or transform_part(duck, query, staged, out)
         except PackhorseError as error:
             connection.send(error)
             continue
         before, spent = spent, seconds_spent()
-        connection.send((out, counts, {k: s - before.get(k, 0.0) for k, s in spent.items()}))
+        connection.send((counts, {k: s - before.get(k, 0.0) for k, s in spent.items()}))
 
 
 def main() -> None:

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from connectors.protocols import Column, Kind, Table, UniqueKey
 from engine.check import CheckedEntity, CheckedField
 from engine.collisions import Settler
-from engine.compile import LOADED
 from engine.plan import EntityPlan, FieldPlan
+from engine.query import LOADED
 
 KEYS = st.one_of(st.none(), st.sampled_from(["a", "A", "b", "c", "d", "é", ""]))
 ROWS = st.lists(st.tuples(st.sampled_from("klmnopq"), KEYS, KEYS, st.integers(0, 2)), max_size=40)

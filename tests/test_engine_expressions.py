@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from engine.duck import open_duck
-from engine.expressions import ALLOWED_NAMES, Compiler, columns_of, functions_of, identifier, literal, parse_expression
+from engine.expressions import ALLOWED_NAMES, Compiler, columns_of, functions_of, parse_expression
+from engine.query import identifier, literal
 from workspace.errors import ExpressionError
 from workspace.paths import JobPaths
 

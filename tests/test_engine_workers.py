@@ -7,6 +7,7 @@ import signal
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 import psycopg
@@ -54,7 +55,7 @@ def job(postgres_database: Database, tmp_path: Path) -> EngineJob:
     )
 
 
-def held(job: EngineJob) -> list[object]:
+def held(job: EngineJob) -> list[list[tuple[Any, ...]]]:
     with psycopg.connect(job.target) as connection:
         return [
             connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall()
@@ -74,7 +75,7 @@ def children() -> list[int]:
     return [pid for pid in working() if pid in ours]
 
 
-def loaded(job: EngineJob, processes: int) -> list[object]:
+def loaded(job: EngineJob, processes: int) -> list[list[tuple[Any, ...]]]:
     with job.running() as ctx:
         load(replace(ctx, processes=processes))
         assert verify(ctx).ok
@@ -85,8 +86,8 @@ def test_the_same_rows_as_in_one_process(job: EngineJob, postgres_database: Data
     alone = loaded(job, 0)
     postgres_database.run("DROP SCHEMA packhorse CASCADE; DROP TABLE people, firms; " + TARGET)
     beside = loaded(job.named("beside"), 2)
-    assert len(beside[1]) == 400 - 10 - 20  # type: ignore[arg-type]  # ten mails come twice; firms 91 to 95 are none
-    assert [sorted(map(str, rows)) for rows in beside] == [sorted(map(str, rows)) for rows in alone]  # type: ignore[attr-defined]
+    assert len(beside[1]) == 400 - 10 - 20  # ten mails come twice; firms 91 to 95 are none
+    assert [sorted(map(str, rows)) for rows in beside] == [sorted(map(str, rows)) for rows in alone]
     assert not children()
 
 
@@ -104,7 +105,7 @@ def test_a_process_that_is_killed_stops_the_job_resumably(job: EngineJob) -> Non
         assert caught.value.where == f"process {killed[0]}"
         assert "migrate resume" in caught.value.advice
     assert not children()
-    assert len(loaded(job, 1)[1]) == 370  # type: ignore[arg-type]
+    assert len(loaded(job, 1)[1]) == 370
 
 
 def test_what_fails_in_a_process_is_told_as_anywhere(job: EngineJob) -> None:
@@ -128,4 +129,4 @@ def test_no_process_outlives_a_job_that_is_killed(job: EngineJob) -> None:
     while set(working()) - before:
         assert time.monotonic() < deadline, "still there"
         time.sleep(0.05)
-    assert len(loaded(job, 2)[1]) == 370  # type: ignore[arg-type]
+    assert len(loaded(job, 2)[1]) == 370
