@@ -24,11 +24,12 @@ import engine.workers
 from connectors.dsn import Dsn, open_source
 from connectors.postgres import PostgresTarget
 from connectors.protocols import LedgerRow, Source
-from engine.check import check_plan
+from engine.check import check_loaded, check_plan
 from engine.context import Context
 from engine.load import LoadOutcome, load
 from engine.plan import parse_plan
 from engine.prepare import try_queries
+from engine.undo import Undo, UndoOutcome
 from engine.verify import verify
 from workspace.log import Workspace
 from workspace.paths import JobPaths
@@ -85,6 +86,27 @@ class EngineJob:
         assert child.exitcode is not None, "the child hangs"
         return child.exitcode
 
+    def undo(self, batch: tuple[str, int] | None = None) -> UndoOutcome:
+        """Takes the job, or a batch of it, back in this process; what is counted is what was foreseen."""
+        paths = JobPaths(Path(self.base), self.name)
+        target = PostgresTarget(Dsn.parse(self.target))
+        try:
+            checked = check_loaded(parse_plan(self.plan), target.catalogue())
+            with Workspace.open(paths, write=True) as workspace:
+                undo = Undo(paths, workspace, target, checked, batch=batch)
+                undo.foresee()
+                return undo.run()
+        finally:
+            target.close()
+
+    def undo_in_child(self, fault: str = "") -> int:
+        """The same in a process of its own, which kills itself at `fault`; its exit code, -9 for a kill."""
+        child = _CHILDREN.Process(target=_child_undoes, args=(self, fault))
+        child.start()
+        child.join(120)
+        assert child.exitcode is not None, "the child hangs"
+        return child.exitcode
+
 
 _CHILDREN = multiprocessing.get_context("forkserver")
 _CHILDREN.set_forkserver_preload(["tests.engine_jobs"])
@@ -108,6 +130,12 @@ def _child(job: EngineJob, fault: str, careless: bool, processes: int) -> None:
     with job.running() as ctx:
         load(replace(ctx, processes=processes))
         verify(ctx)
+
+
+def _child_undoes(job: EngineJob, fault: str) -> None:
+    os.environ["PACKHORSE_FAULT"] = fault
+    importlib.reload(engine.faults)
+    job.undo()
 
 
 def sqlite_source(path: Path, script: str) -> str:
