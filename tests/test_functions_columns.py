@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
@@ -37,7 +38,7 @@ def agree(function: DomainFunction, rows: Iterable[Row]) -> int:
 
 
 def test_some_functions_are_columnwise() -> None:
-    assert {name for name, _ in COLUMNWISE} == {"excel_date", "local_time", "phone"}
+    assert {name for name, _ in COLUMNWISE} == {"email", "excel_date", "local_time", "mojibake", "money", "phone"}
 
 
 @pytest.mark.parametrize("name", sorted({name for name, _ in COLUMNWISE}))
@@ -79,3 +80,68 @@ def test_a_column_that_raises_is_asked_for_one_by_one() -> None:
     function = DomainFunction("broken", ("value",), 0, "VARCHAR", lambda value: (value, None), None, columns)  # type: ignore[arg-type]
     texts = [str(i) for i in range(ENOUGH)]
     assert vectorised(function, 1)(pa.array(texts)).field("v").to_pylist() == texts
+
+
+def grouped(whole: str, mark: str) -> str:
+    return mark.join(re.findall("..?.?(?=(?:...)*$)", whole)) if mark else whole
+
+
+amounts = st.builds(
+    lambda sign, currency, whole, mark, decimals: f"{sign}{currency}{grouped(whole, mark)}{decimals}",
+    st.sampled_from(["", "", "-", "+", "("]),
+    st.sampled_from(["", "$", "€ ", "£", "£ ", "EUR ", "US$", "€€", "R$"]),
+    st.from_regex("0|[1-9][0-9]{0,9}|0[0-9]{1,3}|[1-9][0-9]{26,30}", fullmatch=True),
+    st.sampled_from(["", "", ",", ".", "'", " "]),
+    st.from_regex("|[.,][0-9]{1,4}|[.,]|[.,]00|[.,][0-9]{8,11}", fullmatch=True),
+)
+loose_amounts = st.text("01234.,'$€£ -\u00a0", max_size=14)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(amounts | loose_amounts, min_size=1, max_size=20), st.sampled_from(["", " ", "\n", "9", ".", "-", "$"]))
+def test_columns_of_amounts(texts: list[str], more: str) -> None:
+    for written in (texts, [text + more for text in texts], [more + text for text in texts]):
+        agree(FUNCTIONS["money"], [(text,) for text in written])
+        agree(FUNCTIONS["money"], [(text, currency) for text in written for currency in ("USD", None, "CHF")])
+
+
+def test_usual_amounts_are_answered() -> None:
+    """Else the test above would prove nothing."""
+    texts = [
+        "5",
+        "0",
+        "0.50",
+        "1234.5",
+        "-1,234.50",
+        "1,234,567",
+        "1'234",
+        "$1,234.56",
+        "€ 1.234.567,89",
+        "-£5,0",
+        "0,5",
+    ]
+    assert agree(FUNCTIONS["money"], [(text,) for text in texts]) == len(texts)
+    assert agree(FUNCTIONS["money"], [(text, "USD") for text in texts]) == len(texts) - 3
+
+
+mails = st.builds(
+    lambda local, domain, at: f"{local}{at}{domain}",
+    st.from_regex(r"[A-Za-z0-9_.+'-]{1,12}|[a-z]{60,66}", fullmatch=True),
+    st.from_regex(
+        r"(?:[A-Za-z0-9-]{1,8}\.){1,3}[A-Za-z0-9]{1,5}|[a-z]{30,66}\.com|(?:[a-z]{60}\.){2,5}de", fullmatch=True
+    ),
+    st.sampled_from(["@", "@", "@", "@", "@@", " @", "(at)"]),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(mails, min_size=1, max_size=10), st.sampled_from(["", " ", "  ", "\t", "\n", ",", "\u200b", "\u0130"]))
+def test_columns_of_mails(texts: list[str], more: str) -> None:
+    for written in (texts, [text + more for text in texts], [more + text for text in texts]):
+        agree(FUNCTIONS["email"], [(text,) for text in written])
+
+
+def test_usual_mails_are_answered() -> None:
+    texts = ["ana@x.com", " Ana.Diaz+a@mail.X-Y.co.uk ", f"{'a' * 248}@b.co", f"{'a' * 250}@b.co"]
+    assert agree(FUNCTIONS["email"], [(text,) for text in texts]) == 3
+    assert agree(FUNCTIONS["email"], [(text,) for text in texts[:2]]) == 2

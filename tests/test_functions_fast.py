@@ -7,9 +7,16 @@ import re
 import uuid
 from decimal import Decimal
 from html.entities import html5
+from itertools import pairwise
+from re._constants import BRANCH, IN, LITERAL, RANGE  # type: ignore[import-not-found]
+from re._parser import parse  # type: ignore[import-not-found]
+from typing import Any
 
 import email_validator
 import ftfy
+import pyarrow as pa
+import pyarrow.compute as pc
+from ftfy.badness import BADNESS_RE, is_bad
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -17,7 +24,7 @@ from engine.functions.email import _PLAIN, _by_library, email
 from engine.functions.identity import uuid5
 from engine.functions.money import _LONGEST, money
 from engine.functions.money import _PLAIN as _PLAIN_AMOUNT
-from engine.functions.text import html_text, mojibake
+from engine.functions.text import _ENCODING_ONLY, _SUSPECT, _reread, html_text, mojibake
 
 ALNUM = "aZ09xn"
 atoms = st.text(ALNUM + "_+-", min_size=1, max_size=8)
@@ -150,6 +157,65 @@ def test_text_read_as_latin_1_or_windows_1252_comes_back(words: list[str]) -> No
         # Either whole or untouched, never half.
         assert value in (text, damaged)
         assert reason is None
+
+
+damaged = st.builds(
+    lambda text, wrong, more: text.encode().decode(wrong, "replace") + more,
+    st.lists(st.sampled_from([*WORDS, "ÃÂ", "\x1a", "í", "À", "\xa0", "à "]), min_size=1, max_size=4).map(" ".join),
+    st.sampled_from(["latin-1", "sloppy-windows-1252", "sloppy-windows-1250", "macroman", "cp437"]),
+    st.sampled_from(["", " ", "é", "Ã", "€", "\x85", " â€™s"]),
+)
+
+
+@settings(max_examples=1000, deadline=None)
+@given(
+    damaged | damaged.map(lambda text: text.encode().decode("latin-1")) | st.text("Ã©Â¼â€™ü \xa0Ñ\x81\xad", max_size=8)
+)
+def test_damage_reread_as_ftfy_does(text: str) -> None:
+    reread = _reread(text)
+    if is_bad(text) and reread is not None:
+        assert reread == ftfy.fix_encoding(text, _ENCODING_ONLY)
+
+
+def test_plain_damage_is_reread() -> None:
+    """Else the test above would prove nothing."""
+    assert _reread("MÃ¼ller") == "Müller"
+    assert _reread("Ã‰vora") == "Évora"
+
+
+def sets(alternative: Any) -> list[set[int] | None]:
+    """The characters that may stand at each place of a sequence in a parsed pattern; None where any may."""
+    places: list[set[int] | None] = []
+    for operation, argument in alternative:
+        if operation is LITERAL:
+            places.append({argument})
+        elif operation is IN and all(kind in (LITERAL, RANGE) for kind, _ in argument):
+            ranges = ((a, a) if kind is LITERAL else a for kind, a in argument)
+            places.append({c for low, high in ranges for c in range(low, high + 1)})
+        else:
+            places.append(None)
+    return places
+
+
+def test_all_that_ftfy_takes_for_damage_is_suspect() -> None:
+    """Each of its alternatives has two characters outside of ASCII side by side, or one of a few by itself."""
+    suspect = {*range(0x80, 0xA0), *map(ord, "ÂÃŒœ")}
+    ((operation, (_, alternatives)),) = parse(BADNESS_RE.pattern, BADNESS_RE.flags)
+    assert operation is BRANCH
+    assert len(alternatives) > 30
+    for alternative in alternatives:
+        places = sets(alternative)
+        alone = any(p is not None and p <= suspect for p in places)
+        pair = any(a and b and min(a) > 0x7F and min(b) > 0x7F for a, b in pairwise(places))
+        assert alone or pair, alternative
+
+
+@settings(max_examples=1000)
+@given(st.text("aÃÂœ\x80\x9f ü漢.®”", max_size=6) | st.text(max_size=6))
+def test_what_is_not_suspect_is_not_bad(text: str) -> None:
+    if not pc.match_substring_regex(pa.array([text]), _SUSPECT)[0].as_py():
+        assert not is_bad(text)
+        assert all(mojibake(text[i:]) == (text[i:], None) for i in range(len(text)))
 
 
 @given(st.text(min_size=1), st.text(min_size=1))

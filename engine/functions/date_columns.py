@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.functions.columns import left, placed
+from engine.functions.columns import left, matched, placed
 from engine.functions.protocol import Answers
 from engine.functions.zones import steady_offset
 
@@ -61,7 +61,7 @@ def _offsets_of_days(zone: str | None, days: Whole) -> Whole:
 
 def local_time(values: pa.Array, zones: pa.Array) -> Answers:
     """The instants of `YYYY-MM-DD HH:MM:SS` between 1950 and 2049, on days when the zone's clocks stay."""
-    plain = pc.match_substring_regex(values, _PLAIN_TIME).fill_null(False)
+    plain = matched(values, _PLAIN_TIME)
     seconds = values.filter(plain).cast(pa.timestamp("s")).view(pa.int64()).to_numpy()
     offsets = _offsets_by_zone(zones.filter(plain).dictionary_encode(null_encoding="encode"), seconds // _DAY)
     steady = offsets != _UNSTEADY
@@ -87,8 +87,8 @@ def _offsets_by_zone(zones: pa.DictionaryArray, days: Whole) -> Whole:
 
 def excel_date(values: pa.Array) -> Answers:
     """The dates from `YYYY-MM-DD` and from counts of 61 days or more that are no year."""
-    iso = pc.match_substring_regex(values, _PLAIN_DATE).fill_null(False)
-    counts = pc.match_substring_regex(values, _PLAIN_COUNT).fill_null(False)
+    iso = matched(values, _PLAIN_DATE)
+    counts = matched(values, _PLAIN_COUNT)
     dates = pc.if_else(iso, values, pa.scalar(None, pa.string()))
     if counts.true_count == 0:
         return dates, left(values, iso)

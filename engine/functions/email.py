@@ -9,8 +9,11 @@ from __future__ import annotations
 import re
 
 import email_validator
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from engine.functions.protocol import DomainFunction, Outcome, Reason
+from engine.functions.columns import left, matched
+from engine.functions.protocol import Answers, DomainFunction, Outcome, Reason
 from engine.functions.text import trimmed
 
 # A company's own `ana@crm.local` and a test system's `bo@crm.test` are records like any other. The library
@@ -86,4 +89,13 @@ def email(value: str | None) -> Outcome:
     return _validated(address)
 
 
-EMAIL = DomainFunction("email", ("value",), 0, "VARCHAR", email)
+def emails(values: pa.Array) -> Answers:
+    """The addresses that are plain but for spaces around them."""
+    addresses = pc.ascii_trim(values, " ")
+    short = pc.less_equal(pc.binary_length(addresses), 254).fill_null(False)
+    plain = pc.and_(matched(addresses, rf"\A{_PLAIN.pattern}\z"), short)
+    lower = pc.ascii_lower(addresses)
+    return pc.if_else(plain, lower, pa.scalar(None, pa.string())), left(values, plain)
+
+
+EMAIL = DomainFunction("email", ("value",), 0, "VARCHAR", email, columns=emails)

@@ -10,9 +10,12 @@ import re
 import unicodedata
 from functools import lru_cache
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pycountry
 
-from engine.functions.protocol import DomainFunction, Outcome, Reason
+from engine.functions.columns import cleaned, left, matched, placed
+from engine.functions.protocol import Answers, DomainFunction, Outcome, Reason
 from engine.functions.text import trimmed
 
 _NOT_AN_AMOUNT = Reason("not an amount")
@@ -147,4 +150,27 @@ def money(value: str | None, currency: str | None = None) -> Outcome:
     return (f"-{amount}" if negative and amount.strip("0.") else amount), None
 
 
-MONEY = DomainFunction("money", ("value", "currency"), 1, "DECIMAL(38,9)", money)
+# Whole columns: nothing below zero but what begins with another digit, since -0.00 loses its sign.
+_PLAIN_MARK = "(?:[$€£] ?)?"
+_POINTED = (
+    r"\A(?:-?{mark}(?:[1-9][0-9]{{0,28}}|[1-9][0-9]{{0,2}}(?:(?:,[0-9]{{3}}){{2,8}}|(?:'[0-9]{{3}}){{1,8}}))"
+    r"|{mark}0)(?:\.[0-9]{{1,2}})?\z|\A-?{mark}[1-9][0-9]{{0,2}},[0-9]{{3}}\.[0-9]{{1,2}}\z"
+)
+_COMMAED = r"\A(?:-?{mark}[1-9](?:[0-9]{{0,28}}|[0-9]{{0,2}}(?:\.[0-9]{{3}}){{1,8}})|{mark}0),[0-9]{{1,2}}\z"
+_IN_POINTED, _IN_COMMAED = ",' $€£".encode(), ". $€£".encode()  # a byte of € and £ is in nothing else that matches
+
+
+def amounts(values: pa.Array, currencies: pa.Array | None = None) -> Answers:
+    """The amounts of at most two decimals as databases and most countries write them; with $, € or £ before
+    them where no currency is wanted."""
+    mark = _PLAIN_MARK if currencies is None else ""
+    pointed = matched(values, _POINTED.format(mark=mark))
+    commaed = matched(values, _COMMAED.format(mark=mark))
+    amounts = placed(pointed, pa.array(cleaned(values.filter(pointed).to_pylist(), _IN_POINTED), pa.string()))
+    if commaed.true_count:
+        with_comma = pa.array(cleaned(values.filter(commaed).to_pylist(), _IN_COMMAED), pa.string())
+        amounts = pc.replace_with_mask(amounts, commaed, pc.replace_substring(with_comma, ",", "."))
+    return amounts, left(values, amounts.is_valid())
+
+
+MONEY = DomainFunction("money", ("value", "currency"), 1, "DECIMAL(38,9)", money, columns=amounts)

@@ -11,9 +11,11 @@ import re
 from html.entities import html5
 
 import ftfy
+import pyarrow as pa
 from ftfy.badness import is_bad
 
-from engine.functions.protocol import DomainFunction, Outcome
+from engine.functions.columns import matched
+from engine.functions.protocol import Answers, DomainFunction, Outcome
 
 # What copying and pasting leaves, unseen, at the ends of a value; \x01 is not among them, it packs lists.
 _EDGES = (
@@ -79,10 +81,32 @@ _ENCODING_ONLY = ftfy.TextFixerConfig(
     explain=False,
 )
 
+# All that ftfy takes for damage has one of these; tests/test_functions_fast.py goes through its rules.
+_SUSPECT = "[^\\x00-\\x7f]{2}|[\\x{80}-\\x{9f}ÂÃŒœ]"
+
+
+def _reread(line: str) -> str | None:
+    """A damaged line as UTF-8, where ftfy's first steps are its last ones; else None."""
+    for encoding in ("latin-1", "sloppy-windows-1252"):  # ftfy tries them in this order
+        try:
+            sent = line.encode(encoding)
+        except UnicodeError:
+            continue
+        if b"\xed" in sent or b"\x1a" in sent:
+            return None  # ftfy reads these in ways of its own
+        try:
+            fixed = sent.decode()
+        except UnicodeError:
+            return None
+        return None if is_bad(fixed) else fixed
+    return None
+
 
 def _mended(line: str) -> str:
     if not is_bad(line):  # what ftfy asks first, after more preparation than the question takes
         return line
+    if (reread := _reread(line)) is not None:
+        return reread
     try:
         fixed = ftfy.fix_encoding(line, _ENCODING_ONLY)
         fixed.encode()  # bytes that spell half a surrogate pair decode to what no database stores
@@ -106,5 +130,12 @@ def mojibake(value: str | None) -> Outcome:
     return "\n".join(line if line.isascii() else _mended(line) for line in value.split("\n")), None
 
 
+def without_mojibake(values: pa.Array) -> Answers:
+    """The texts that cannot be damaged, since no two of their characters outside of ASCII stand together."""
+    return values, matched(values, _SUSPECT)
+
+
 HTML_TEXT = DomainFunction("html_text", ("value",), 0, "VARCHAR", html_text, unchanged_when="NOT contains({0}, '&')")
-MOJIBAKE = DomainFunction("mojibake", ("value",), 0, "VARCHAR", mojibake, unchanged_when="strlen({0}) = length({0})")
+MOJIBAKE = DomainFunction(
+    "mojibake", ("value",), 0, "VARCHAR", mojibake, "strlen({0}) = length({0})", columns=without_mojibake
+)
