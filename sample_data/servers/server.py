@@ -134,10 +134,14 @@ class Server:
             shutil.rmtree(folder, ignore_errors=True)
         atexit.unregister(self.remove)
 
+    def new_name(self) -> str:
+        """A name that no database of this server has yet."""
+        self._databases += 1
+        return f"test_{os.getpid()}_{self._databases}"
+
     def new_database(self) -> Database:
         """An empty database under a name of its own."""
-        self._databases += 1
-        name = f"test_{os.getpid()}_{self._databases}"
+        name = self.new_name()
         self.run(f"CREATE DATABASE {name}")
         return Database(self, name)
 
