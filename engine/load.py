@@ -186,8 +186,12 @@ class _Loading:
                     self._ctx.progress(Progress("stage", self._entity.name, self._staged, None))
                 transforming.append((part, self._transform(part)))
                 self._advance(transforming, sorting)
-                while sorting and (
-                    len(transforming) >= self._workers.ahead or (sorting[0][1].done() and not self._stager.ready())
+                # Without a key, reading begins anew after a crash, and rows may come in another order: then no
+                # batch may be in the ledger before all of its entity is in the stage.
+                while (
+                    self._entity.plan.key
+                    and sorting
+                    and (len(transforming) >= self._workers.ahead or not self._stager.ready())
                 ):
                     self._finish(*sorting.popleft())
                     self._advance(transforming, sorting)
