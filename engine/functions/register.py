@@ -166,7 +166,11 @@ def _outcomes(call: Callable[..., Outcome], columns: list[list[str | None]], lon
 
 
 def _few(call: Callable[..., Outcome], columns: list[pa.Array]) -> list[Outcome]:
-    rows = list(zip(*(column.to_pylist() for column in columns), strict=True))
+    texts = [column.to_pylist() for column in columns]
+    longest = sum(max(map(len, filter(None, column)), default=0) for column in texts)
+    if longest <= _WORTH_REMEMBERING:  # `call` remembers: it's as good as making the rows distinct
+        return _outcomes(call, texts, longest)
+    rows = list(zip(*texts, strict=True))
     told = {row: _outcome(call, row) for row in dict.fromkeys(rows)}
     return [told[row] for row in rows]
 
