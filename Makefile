@@ -1,6 +1,7 @@
 # The habits of this repository. They work on a fresh machine with make, a C++ compiler and Python 3.
 # A build of llama.cpp for a GPU: make demo LLAMA="-DGGML_CUDA=ON" (or -DGGML_METAL=ON).
 SHELL := /bin/bash
+# The measurement, smaller: make bench BENCH="--contacts 200000" (see docs/speed.md).
 LLAMA ?= -DGGML_NATIVE=OFF
 READY := .venv/.ready
 UV := $(shell uv --version >/dev/null 2>&1 && echo uv || echo .uv/bin/uv)
@@ -29,7 +30,7 @@ docs: venv
 	.venv/bin/python docs/generate.py
 
 bench: venv
-	.venv/bin/python -m bench.pipe
+	.venv/bin/python -m bench.pipe $(BENCH)
 
 lock: $(filter-out uv,$(UV))
 	$(UV) pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 --generate-hashes -q -o requirements.lock
