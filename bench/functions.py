@@ -2,9 +2,9 @@
 
     python -m bench.functions [--contacts N]
 
-Each field of the gold plan that calls one function goes through it as in a load: in DuckDB's chunks, each
-value once; `html_text` and `mojibake` get all rows, of which a plan hands them only those that hold value once. The best of three is shown, with what the function remembers forgotten before each. or letters
-outside of ASCII. The best of three is shown, with what the function remembers forgotten before each.
+Each field goes through its function as in a load: in DuckDB's chunks, each value once. `html_text` and
+`mojibake` get all rows here, of which a plan hands them only those with an ampersand or with letters outside
+of ASCII. The best of three is shown, with what the function remembers forgotten before each.
 """
 
 from __future__ import annotations
