@@ -9,11 +9,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Literal, TypeVar
 
 import stamina
+from psycopg import sql
 
 from connectors.postgres import PostgresTarget
 from connectors.postgres_undo import Undone, entities_of_job, undone
@@ -31,6 +33,8 @@ from workspace.paths import JobPaths
 T = TypeVar("T")
 RETRY_SECONDS = 120.0
 MOST_SHOWN = 20
+_WORTH_A_VACUUM = 1_000
+_WORTH_AN_INDEX = 10_000
 
 
 @dataclass(frozen=True)
@@ -110,6 +114,7 @@ class Undo:
                 where="entities", advice="take the job back with the plan it was loaded by",
             )  # fmt: skip
         self._check_batch()
+        self._emptied: set[str] = set()
         self._rows = UndoRows(target, checked, batch)
 
     def _check_batch(self) -> None:
@@ -141,14 +146,15 @@ class Undo:
                     sum(row.quarantined for row in mine), len(mine),
                 )
             )  # fmt: skip
-        return UndoPreview(tuple(entities), tuple(self._rows.kept(MOST_SHOWN)), tuple(self._slow()))
+        return UndoPreview(tuple(entities), tuple(self._rows.kept(MOST_SHOWN)), tuple(self._slow(entities)))
 
-    def _slow(self) -> list[str]:
+    def _slow(self, entities: list[EntityUndo]) -> list[str]:
         return [
-            f"{key.schema}.{key.relation} has no index on {', '.join(key.columns)}: "
-            f"the target looks through all of it for each row of {entity.plan.to} that goes"
-            for entity in self._checked.entities
-            for key in self._rows.referrers.get(entity.name, [])
+            f"{key.schema}.{key.relation} has no index on {', '.join(key.columns)}: the target looks through all of it "
+            f"for each of {entity.delete:,} rows of {entity.target}"
+            for entity in entities
+            if entity.delete >= _WORTH_AN_INDEX
+            for key in self._rows.referrers[entity.entity]
             if not key.indexed
         ]
 
@@ -169,9 +175,13 @@ class Undo:
             gone: Counter[str] = Counter()
             for row in self._persist("reading the ledger", partial(self._to_do, going)):
                 self._stop_if_asked()
+                count = going.get((row.entity, row.batch), 0)
+                if row.step == 1 and count >= _WORTH_A_VACUUM:
+                    self._clear(row.entity)
                 done = self._take_back(row)
                 if row.step == 1:
-                    gone[row.entity] += going.get((row.entity, row.batch), 0)
+                    gone[row.entity] += count
+                self._emptied.add(row.entity)
                 self._progress(Progress("undo", row.entity, gone[row.entity], totals[row.entity]))
                 moved += done.deleted + done.restored
                 deleted, restored = deleted + done.deleted, restored + done.restored
@@ -211,6 +221,18 @@ class Undo:
 
     def _find(self) -> None:
         self._persist("looking at what the job wrote", self._rows.find)
+
+    def _clear(self, entity: str) -> None:
+        """Vacuums the tables that the target looks through for each of the entity's rows that goes, where no index
+        serves: rows that went before would be looked at each time. Without the right to, the target leaves it out."""
+        for key in self._rows.referrers[entity]:
+            for other in self._checked.entities:
+                table = other.target
+                same = (table.schema, table.relation) == (key.schema, key.relation)
+                if same and not key.indexed and other.name in self._emptied:
+                    self._emptied.discard(other.name)
+                    with suppress(TargetLostError, JobFailedError):
+                        self._target.execute(sql.SQL("VACUUM {}").format(self._target.name_of(table)))
 
     def _kept(self) -> tuple[dict[str, dict[str, int]], tuple[KeptRow, ...]]:
         """Rows that stay, by entity and reason; and the first of them."""
