@@ -16,14 +16,14 @@ BATCH_ROWS = 20_000
 """Rows of a part of the stage, and so of a batch."""
 
 
-MOST_PROCESSES = 8
+MOST_PROCESSES = 4
 """That transform: beyond these the target is what a load waits for."""
 
 
 def processes_here() -> int:
     """How many processes should transform on this machine; 0 where one core has to do all."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, MOST_PROCESSES) if cores > 1 else 0
+    return min(cores // 2, MOST_PROCESSES)  # the rest is for what reads, sorts and commits, and for the servers
 
 
 @dataclass(frozen=True)

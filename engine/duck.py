@@ -11,7 +11,7 @@ from engine.functions.register import register
 from workspace.paths import JobPaths
 
 
-def open_duck(paths: JobPaths, *, memory: str = "384MB", threads: int = 2) -> duckdb.DuckDBPyConnection:
+def open_duck(paths: JobPaths, *, memory: str = "256MB", threads: int = 2) -> duckdb.DuckDBPyConnection:
     """A connection with the domain functions, allowed to read and write the job's own folders only."""
     connection = duckdb.connect(
         config={

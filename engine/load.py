@@ -207,7 +207,8 @@ class _Loading:
 
     def _transform(self, part: PartStaged) -> Future[tuple[Path, Counts]]:
         """Begins to transform a part: in a process where that pays, else in the sorter's thread, which has DuckDB."""
-        if not self._workers.pay_for(part.part, part.rows):
+        expected = self._stager.expected(self._entity.name) or 0
+        if not self._workers.pay_for(part.rows, expected):
             return self._sorter.submit(self._preparer.transform, self._entity, part)
         staged, out = self._preparer.files(self._entity, part)
         return self._workers.submit(Task(self._entity.name, self._preparer.query(self._entity), staged, out))

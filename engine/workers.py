@@ -28,7 +28,7 @@ from workspace.paths import JobPaths
 
 _ROOT = Path(__file__).resolve().parent.parent
 _WORTH_A_PROCESS = 5_000
-"""Rows of a part from which, when there is a second part, processes pay for their start."""
+"""Rows of a part from which, when others follow, processes pay for their start."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ class Workers:
         for worker in self._workers:
             worker.close()
 
-    def pay_for(self, part: int, rows: int) -> bool:
-        """True where it is worth to have processes transform a part of that number and so many rows."""
-        return bool(self._workers) or (self._processes > 0 and part >= 1 and rows >= _WORTH_A_PROCESS)
+    def pay_for(self, rows: int, expected: int) -> bool:
+        """True where it is worth to have processes transform a part of so many rows of an entity of so many."""
+        return bool(self._workers) or (self._processes > 0 and expected > rows >= _WORTH_A_PROCESS)
 
     @property
     def ahead(self) -> int:
@@ -138,7 +138,7 @@ class _Worker:
 
 
 def _serve(connection: Connection[Any, Any]) -> None:
-    duck = open_duck(connection.recv(), memory="192MB", threads=1)
+    duck = open_duck(connection.recv(), memory="160MB", threads=1)
     query: Query | None = None
     spent = seconds_spent()
     while True:
