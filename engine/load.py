@@ -96,7 +96,7 @@ def load(ctx: Context) -> LoadOutcome:
                 target.raise_sequence(entity.target, entity.id_column.name, entity.id_column.sequence)
     finally:
         preparer.close()
-    first = [row for row in ledger.values() if row.step == 1]
+    first = [row for row in ledger.values() if row.step == 1 and not row.undone]
     return LoadOutcome(
         sum(r.read for r in first),
         sum(r.inserted for r in first),

@@ -101,9 +101,9 @@ class Undo:
         what was loaded; JobLockedError, CatalogueError."""
         self._paths, self._workspace, self._target, self._checked = paths, workspace, target, checked
         self._batch, self._progress, self._stop = batch, progress, stop
-        target.prepare()
         if not target.know(paths.job):
             raise UsageError(f"nothing of {paths.job} was loaded: there is nothing to take back", where=target.dsn)
+        target.prepare()
         source = target.source_of_job()
         target.lease(paths.job, source)
         for entity in checked.entities:

@@ -411,6 +411,46 @@ def test_what_was_not_kept_stays(job: EngineJob, cloud: psycopg.Connection[Any])
     assert both["public.people"].count("\n") - held(cloud)["public.people"].count("\n") <= 1
 
 
+def test_three_jobs_taken_back_one_by_one(job: EngineJob, cloud: psycopg.Connection[Any]) -> None:
+    states = [held(cloud)]
+    jobs = [job, job.named("next"), job.named("last")]
+    for each, changes in zip(
+        jobs, ("", CHANGES, "UPDATE accounts SET parent = 'g', contact = 4 WHERE id = 'a'"), strict=True
+    ):
+        sqlite_source(Path(job.base) / "legacy.db", changes)
+        each.load()
+        states.append(held(cloud))
+    for each, state in zip(reversed(jobs), reversed(states[:-1]), strict=True):
+        assert each.undo().refused == 0
+        assert held(cloud) == state
+
+
+def test_a_marker_of_deletion_that_an_upsert_cleared(job: EngineJob, cloud: psycopg.Connection[Any]) -> None:
+    cloud.execute(
+        "ALTER TABLE companies ADD COLUMN deleted_at timestamptz; UPDATE companies SET deleted_at = '2001-02-03'"
+    )
+    before = held(cloud)
+    revives = "    write: upsert\n    deleted: {column: deleted_at, revive: true}\n"
+    reviving = replace(job, plan=PLAN.replace("    write: upsert\n", revives))
+    reviving.load()
+    assert cloud.execute("SELECT count(*) FROM companies WHERE deleted_at IS NULL").fetchone() == (5,)
+    assert reviving.undo().restored == 2
+    assert held(cloud) == before
+
+
+def test_two_entities_in_one_table(job: EngineJob, cloud: psycopg.Connection[Any]) -> None:
+    """The second writes over what the first inserted, and is taken back first: only then is the first's row its own."""
+    sqlite_source(Path(job.base) / "legacy.db", "CREATE TABLE firms AS SELECT id, name || ' AG' AS name FROM accounts")
+    again = "  firms: {from: firms, to: companies, key: id, id: keep, write: upsert, after: [accounts], fields: {name: {from: name}}}\n"
+    twice = replace(job, plan=PLAN + again)
+    before = held(cloud)
+    twice.load()
+    assert "Acme AG" in held(cloud)["public.companies"]
+    outcome = twice.undo()
+    assert outcome.refused == 0, outcome.kept
+    assert held(cloud) == before
+
+
 # -- one batch ------------------------------------------------------------------------------------
 
 
