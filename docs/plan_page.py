@@ -127,7 +127,7 @@ that change is counted.
 | boolean | `1`, `t`, `true`, `0`, `f`, `false` in any case; for more, the function `boolean` |
 | date | `YYYY-MM-DD`, years 1 to 9999, a time only where it is midnight |
 | timestamp | `YYYY-MM-DD`, with `HH:MM[:SS[.ffffff]]` after a space or T |
-| timestamptz | the same, with an offset or Z; without one it is UTC: for local time, the function `local_time` |
+| timestamptz | the same, with an offset or Z: without one the row goes to quarantine, since nobody can tell where its clock stood; the function `local_time` takes the zone. What the source itself holds as an instant (MySQL's `timestamp`) is one |
 | uuid | a UUID, or 16 bytes of binary |
 | enum | a label, exactly or without blanks at its ends |
 | text[], enum[] | a list, as the function `multiselect` makes it |

@@ -214,11 +214,15 @@ def _moment(type_: str, name: str) -> Callable[[Column, Piece], Cast]:
             value, zero, reason, change = f"CAST({piece.sql} AS VARCHAR)", "false", "", None
         else:
             text, change = _blank(piece)
-            zone = r"(Z|[+-](0[0-9]|1[0-5])(:?[0-5][0-9])?)?" if type_ == "TIMESTAMPTZ" else ""
-            shaped = _day(text, rf"([ T][0-9]{{2}}:[0-9]{{2}}(:[0-9]{{2}}(\.[0-9]{{1,6}}0*)?)?{zone})?")
+            # An instant without its offset could be that of any place: it's for `local_time` to say which.
+            local = r"[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6}0*)?)?"
+            zoned = type_ == "TIMESTAMPTZ"
+            shaped = _day(text, rf"{local}(Z|[+-](0[0-9]|1[0-5])(:?[0-5][0-9])?)" if zoned else f"({local})?")
             value, zero = f"CASE WHEN {shaped} THEN CAST(TRY_CAST({text} AS {type_}) AS VARCHAR) END", _zero(text)
+            lacking = f"WHEN {_day(text, f'({local})?')} THEN 'cast {name} without offset' " if zoned else ""
             reason = (
-                f"WHEN {zero} THEN 'soft zero date' WHEN {text} IS NOT NULL AND ({value}) IS NULL THEN 'cast {name}' "
+                f"WHEN {zero} THEN 'soft zero date' {lacking}"
+                f"WHEN {text} IS NOT NULL AND ({value}) IS NULL THEN 'cast {name}' "
             )
         if kept is not None:
             # The target would round what it has no room for.

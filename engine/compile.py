@@ -53,6 +53,15 @@ def raw_sql(entity: CheckedEntity) -> str:
     return f"CAST(to_json({{{parts}}}) AS VARCHAR)"
 
 
+def source_hash_sql(entity: CheckedEntity) -> str:
+    """The checksum of a source row: MD5 of its columns' text, binary as hex."""
+    parts = ", ".join(
+        f"coalesce({f'lower(hex({identifier(c)}))' if t == 'BLOB' else identifier(c)}, chr(30))"
+        for c, t in stage_columns(entity).items()
+    )
+    return f"md5(concat_ws(chr(31), {parts}))"
+
+
 def uuid5_sql(namespace: uuid.UUID, text: str) -> str:
     """RFC 9562 UUID version 5 of a text under a namespace, in DuckDB's own functions."""
     h = f"sha1(unhex('{namespace.hex}') || encode({text}))"
@@ -171,6 +180,10 @@ class _EntityQuery:
                 change = f"CASE WHEN {miss} IS NOT NULL THEN 'missing reference to null' END"
             else:
                 own = f"coalesce(_ph_e{i}, {miss})"
+        if self._is_instant(field):
+            # What the source knows to be an instant comes in UTC where it comes without an offset.
+            bare = f"regexp_matches({piece.sql}, ':[0-9]{{2}}([.][0-9]+)?$') AND NOT regexp_matches({piece.sql}, '[+-][0-9]{{2}}:[0-9]{{2}}$')"
+            piece = Piece(f"CASE WHEN {bare} THEN {piece.sql} || '+00' ELSE {piece.sql} END", None, "VARCHAR")
         cast = cast_to(field.column, piece, field.where)
         reason = f"coalesce({own}, {cast.reason})" if cast.reason else own
         changes = [c for c in (change, cast.change) if c]
@@ -178,6 +191,12 @@ class _EntityQuery:
             f"{cast.value} AS _ph_c{i}, {reason} AS _ph_x{i}, "
             f"{'coalesce(' + ', '.join(changes) + ')' if changes else 'CAST(NULL AS VARCHAR)'} AS _ph_g{i}"
         )
+
+    def _is_instant(self, field: CheckedField) -> bool:
+        """True where a column that is an instant in the source goes as it is into one that is in the target."""
+        name = (field.plan.from_ or "").lower()
+        instants = {c.name.lower() for c in self.entity.source.columns if c.kind is Kind.INSTANT}
+        return field.column.kind is Kind.INSTANT and name in instants
 
     def _shown(self, field: CheckedField) -> str:
         """The source value that a signature shows the shape of: the first column the field draws on."""
@@ -305,10 +324,6 @@ class _EntityQuery:
         hashed = [f"coalesce({_hash_text(f, f'_ph_o{i}')}, chr(30))" for i, f in enumerate(fields)]
         if entity.id_column is not None and entity.plan.id != "sequence" and not self.second_pass:
             hashed.insert(0, "coalesce(_ph_cid, chr(30))")
-        source = ", ".join(
-            f"coalesce({f'lower(hex({identifier(c)}))' if t == 'BLOB' else identifier(c)}, chr(30))"
-            for c, t in self.compiler.columns.items()
-        )
         values = "".join(f", _ph_o{i} AS {identifier(name)}" for i, name in enumerate(names))
         return (
             f"done AS (SELECT _ph_n, _ph_key, _ph_cid AS _ph_id, {outcome} AS _ph_outcome, "
@@ -316,7 +331,7 @@ class _EntityQuery:
             f"CASE WHEN _ph_w AND {failed} IS NOT NULL THEN {shape} END END AS _ph_shown, "
             f"CASE WHEN _ph_w AND {failed} IS NOT NULL THEN {raw} END AS _ph_raw, "
             f"CASE WHEN _ph_w AND {any_change} IS NOT NULL THEN list_filter([{changes or 'NULL'}], lambda x: x IS NOT NULL) END AS _ph_changes, "
-            f"md5(concat_ws(chr(31), {source})) AS _ph_source_hash, "
+            f"{source_hash_sql(entity)} AS _ph_source_hash, "
             f"md5(concat_ws(chr(31), {', '.join(hashed) or literal('')})) AS _ph_target_hash{values} FROM reasons)"
         )
 
