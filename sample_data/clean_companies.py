@@ -174,7 +174,9 @@ def accounts(world: World, index: Index) -> Accounts:
         tags=draw.below("accounts/tags", index, 30),
         about=sentences(world, "accounts/about", index, 0.3),
         created=created,
-        updated=clock.clear(created + draw.below("accounts/updated", index, 40_000_000)),
+        updated=clock.by_night(
+            draw, "accounts/updated", index, created + draw.below("accounts/updated", index, 40_000_000)
+        ),
     )
 
 

@@ -151,7 +151,9 @@ def contacts(world: World, index: Index) -> Contacts:
     family = from_pool(world, "contacts/family", who, country, FAMILY)
     family = fitting(world, "contacts:family", index, family, ACCENTED_FAMILY, QUOTED_FAMILY)
     created = clock.moments(draw, "contacts/created", index, 2009, 2023)
-    updated = clock.clear(created + draw.below("contacts/updated", index, 40_000_000))
+    updated = clock.by_night(
+        draw, "contacts/updated", index, created + draw.below("contacts/updated", index, 40_000_000)
+    )
     side = ~world.lanes("contacts.side").has(index, "missing")
     side |= world.troubled("contacts", index)
     zero = world.lanes("contacts.modified").has(index, "zero") & world.holds("modified_zero")
@@ -290,5 +292,5 @@ def leads(world: World, index: Index) -> Leads:
         owner=owners(world, "leads", index),
         person=person,
         about=sentences(world, "leads/about", index, 0.3),
-        created=clock.moments(draw, "leads/created", index, 2009, 2023),
+        created=clock.by_night(draw, "leads/created", index, clock.moments(draw, "leads/created", index, 2009, 2023)),
     )

@@ -81,7 +81,9 @@ def opportunities(world: World, index: Index) -> Opportunities:
             draw.chance("opportunities/next/any", index, 0.3), some(draw, "opportunities/next", index, words.NEXT_STEPS)
         ),
         created=created,
-        updated=clock.clear(created + draw.below("opportunities/updated", index, 30_000_000)),
+        updated=clock.by_night(
+            draw, "opportunities/updated", index, created + draw.below("opportunities/updated", index, 30_000_000)
+        ),
     )
 
 
@@ -199,7 +201,7 @@ def notes(world: World, index: Index) -> Notes:
         parent=np.where(lost & (kind != 0), NOWHERE, parent),
         person=person,
         author=owners(world, "notes", index),
-        created=clock.moments(draw, "notes/created", index, 2009, 2023),
+        created=clock.by_night(draw, "notes/created", index, clock.moments(draw, "notes/created", index, 2009, 2023)),
     )
 
 

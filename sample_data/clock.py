@@ -19,6 +19,9 @@ from .draw import Draw, Index
 Seconds = NDArray[np.int64]
 Days = NDArray[np.int64]
 
+NIGHTLY = 0.6
+"""The share of the rows last touched by the nightly run, or brought in by it, where it touches a table."""
+
 _ZONE = ZoneInfo("America/New_York")
 
 
@@ -55,6 +58,18 @@ def clear(seconds: Seconds) -> Seconds:
     """The instants, those within an hour of a change of New York's clock put three hours later."""
     near = np.abs(_MOMENTS[np.searchsorted(_MOMENTS, seconds + 3601, side="right") - 1] - seconds) <= 3601
     return np.where(near, seconds + 3 * 3600, seconds)
+
+
+def by_night(draw: Draw, stream: str, index: Index, seconds: Seconds) -> Seconds:
+    """The instants, most of them put off to the nightly run: between two and three on New York's wall clock.
+
+    In the night in which that hour is skipped the run is late, as `clear` has it.
+    """
+    local = seconds + _OFFSETS[np.searchsorted(_MOMENTS, seconds, side="right") - 1]
+    night = (local // 86_400 + 1) * 86_400
+    due = night + 2 * 3600 + local % 3600
+    run = due - _OFFSETS[np.searchsorted(_MOMENTS, night + 5 * 3600, side="right") - 1]
+    return clear(np.where(draw.chance(f"{stream}/night", index, NIGHTLY), run, seconds))
 
 
 def utc_text(seconds: Seconds) -> pa.Array:

@@ -18,6 +18,7 @@ from .form_mariadb import write_mariadb
 from .form_postgresql import write_postgresql
 from .form_sqlite import write_sqlite
 from .legacy_companies import account_tables, campaign_tables, currency_table
+from .legacy_config import config_table
 from .legacy_people import contact_tables, lead_tables, user_tables
 from .legacy_shared import Tables
 from .legacy_work import activity_tables, case_tables, deal_people_tables, note_tables, opportunity_tables
@@ -58,6 +59,7 @@ def source_batches(world: World, piece: int = PIECE, only: Collection[str] = ())
 def _batches(world: World, piece: int, tables: Collection[str]) -> Iterator[tuple[str, pa.Table]]:
     order = {table.name: list(table.columns) for table in SOURCE_TABLES}
     keys = {table.name: table.key for table in SOURCE_TABLES}
+    yield "config", pa.table(config_table()).select(order["config"])
     yield "currencies", pa.table(currency_table(world)).select(order["currencies"])
     for table in tables:
         make = _MAKERS[table]

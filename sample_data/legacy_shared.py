@@ -43,7 +43,8 @@ def stamps(world: World, table: str, index: Index, created: clock.Seconds, updat
 
 def later(world: World, table: str, index: Index, created: clock.Seconds) -> clock.Seconds:
     """A time of change for tables whose records keep none on the other side."""
-    return clock.clear(created + world.draw.below(f"{table}/changed", index, 20_000_000))
+    stream = f"{table}/changed"
+    return clock.by_night(world.draw, stream, index, created + world.draw.below(stream, index, 20_000_000))
 
 
 def emails(

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A legacy table: `columns` maps names to kinds in order, `key` is its primary key.
+    """A legacy table: `columns` maps names to kinds in order, `key` is its primary key ("" where it has none).
 
     `latin1` tables are stored in MariaDB's latin1 (which is cp1252), the others in utf8mb4.
     """
@@ -40,6 +40,7 @@ def _table(
 
 
 SOURCE_TABLES: tuple[SourceTable, ...] = (
+    _table("config", "", "category str:32, name str:32, value text", indexes=(("category",),)),
     _table(
         "users",
         "id",
@@ -230,7 +231,8 @@ def create_statements(table: SourceTable, form: str) -> tuple[str, ...]:
         base, _, length = kind.partition(":")
         type_ = f"VARCHAR({length})" if base == "str" else _TYPES[form][base]
         lines.append(f"{mark}{name}{mark} {type_}{' NOT NULL' if name == table.key else ''}")
-    lines.append(f"PRIMARY KEY ({mark}{table.key}{mark})")
+    if table.key:
+        lines.append(f"PRIMARY KEY ({mark}{table.key}{mark})")
     tail = ""
     if form == "mariadb":
         tail = f" ENGINE=InnoDB DEFAULT CHARSET={'latin1' if table.latin1 else 'utf8mb4'}"
