@@ -37,7 +37,7 @@ from agent.survey import Survey, likeness, survey
 from agent.tables import constant_for, filter_matter, id_for, row_filter, table_matter
 from agent.unmapped import reasons
 from agent.valuemaps import decide_values
-from agent.zones import check_zone, zone_matter
+from agent.zones import ZONE, check_zone, look_at_clock, zone_matter
 from connectors.protocols import Catalogue, Source, Table
 from engine.expressions import Compiler, columns_of
 from engine.plan import Plan
@@ -331,7 +331,10 @@ class _Drafter:
         if not self._pending:
             return
         holds = tuple(dict.fromkeys(p.entity for p in self._pending if p.match.required))
-        matter = zone_matter(self._found, tuple(f"{p.entity}.{p.match.column.name}" for p in self._pending), holds)
+        known = self._zone is not None or self._ladder.made(ZONE) or self._ladder.answer_to(ZONE)
+        clock = None if known else look_at_clock(self._found, self._source, self._local_times(), self._watch)
+        fields = tuple(f"{p.entity}.{p.match.column.name}" for p in self._pending)
+        matter = zone_matter(self._found, fields, holds, clock)
         if self._zone is not None:
             decision = self._ladder.given(matter, self._zone, "given with the command")
         else:
@@ -342,6 +345,12 @@ class _Drafter:
                 continue
             sql = str(pending.candidate.plan["sql"]).replace("{zone}", decision.answer.replace("'", "''"))
             self._map(pending.entity, pending.match, pending.candidate, {"sql": sql})
+
+    def _local_times(self) -> set[tuple[str, str]]:
+        """The source's columns whose times wait for the zone."""
+        drawn = ((self._structure.relations[p.entity], c) for p in self._pending for c in p.candidate.columns)
+        origins = (relation.origin(column) for relation, column in drawn)
+        return {(o.table, o.profile.column.name) for o in origins if o is not None}
 
     # -- the end ----------------------------------------------------------------------------------
 

@@ -122,6 +122,7 @@ WORDS: dict[str, str] = {
     "step": "step schritt",
     "photo": "photo picture image avatar bild foto",
     "login": "login username logon userid benutzername useraccount",
+    "setting": "setting settings config configuration konfiguration einstellungen parametres ajustes configuracion",
     "password": "password passwort pwd hash user_hash kennwort",
     "admin": "admin administrator superuser",
     "linkedin": "linkedin",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
+from datetime import UTC, datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -20,6 +23,7 @@ from workspace.events import ActionTaken, DecisionMade, FeedbackGiven, JobFinish
 from workspace.lock import JobLock
 from workspace.log import Workspace
 from workspace.paths import JobPaths
+from workspace.state import state_at
 
 ZONE = "America/New_York"
 
@@ -102,6 +106,28 @@ def test_without_the_zone_nothing_moves_and_one_question_says_why(crm: Path, clo
         zone = open_questions(workspace)[0]
     assert zone.id == "zone:source"
     assert len(zone.holds) > 5
+    assert zone.candidates[0]["answer"] == ZONE
+    assert "config.value" in zone.evidence["settings name"]
+    assert "too few times" in zone.evidence["why it is asked"]
+
+
+def test_settings_and_times_that_agree_let_rows_move_without_a_zone(cloud: Database, tmp_path: Path) -> None:
+    file = tmp_path / "crm.db"
+    write_sample("sqlite", file, 2_000)
+    outcome = run_job(_request(file, cloud, tmp_path, zone=None))
+    assert outcome.loaded is not None
+    assert outcome.verification is not None
+    assert outcome.verification.ok
+    assert outcome.loaded.inserted > 5_000
+    with _workspace(tmp_path) as workspace:
+        assert "zone:source" not in {q.id for q in open_questions(workspace)}
+        decision = state_at(workspace).belief.decisions["zone", "source"].made
+    assert (decision.choice, decision.rung) == (ZONE, "rule")
+    assert "config.value" in decision.why
+    with sqlite3.connect(file) as connection:
+        (entered,) = connection.execute("SELECT max(date_entered) FROM contacts WHERE deleted = 0").fetchone()
+    instant = datetime.fromisoformat(entered).replace(tzinfo=ZoneInfo(ZONE)).astimezone(UTC)
+    assert cloud.rows("SELECT max(created_at) AT TIME ZONE 'UTC' FROM people") == [(instant.replace(tzinfo=None),)]
 
 
 def test_answers_let_the_held_entities_go_and_nothing_is_asked_twice(
