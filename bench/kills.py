@@ -78,6 +78,8 @@ def _kill(arguments: argparse.Namespace, folder: Path, server: PostgresServer) -
         return 1
     whole = time.monotonic() - started
     chance = random.Random(arguments.seed)
+    # so that the load is about to end when the last kill comes, not before
+    span = whole / arguments.kills
     phases: Counter[str] = Counter()
     kills = recovered = 0
     phase_file = folder / "phase"
@@ -88,7 +90,7 @@ def _kill(arguments: argparse.Namespace, folder: Path, server: PostgresServer) -
         # one kill in four may fall into the start, where there is little to lose
         if kills % 4:
             _await(child, phase_file, lambda phase: phase != "starting")
-        time.sleep(chance.uniform(0, whole * 0.15) if not aimed else chance.uniform(0, 1))
+        time.sleep(chance.uniform(0, span))
         if aimed:
             _await(child, phase_file, lambda phase: phase == "before commit")
             _pause(chance.uniform(0, 0.004))
