@@ -173,13 +173,13 @@ class PostgresRecords(PostgresSession):
     # -- the ledger -------------------------------------------------------------------------------
 
     def ledger(self) -> list[LedgerRow]:
-        """All rows of the job's ledger for the entities registered, oldest first."""
+        """The job's ledger for the entities registered, oldest first; what was retried since is in postgres_retry."""
         assert self._job is not None
         with self._reached(), self._connection.cursor() as cursor:
             cursor.execute(
                 f"SELECT entity_id, batch, step, key_low, key_high, plan_version, read, inserted, updated, unchanged, merged, excluded, "
                 # an older schema, which only reads, has no undone_at
-                f"quarantined, to_jsonb(l) ->> 'undone_at' IS NOT NULL FROM {SCHEMA}.ledger l WHERE job_id = %s "
+                f"quarantined, to_jsonb(l) ->> 'undone_at' IS NOT NULL FROM {SCHEMA}.ledger l WHERE job_id = %s AND step <= 2 "
                 f"ORDER BY committed_at, entity_id, batch, step",
                 [self._job[0]],
             )
@@ -193,7 +193,7 @@ class PostgresRecords(PostgresSession):
         """Puts the batch's row in the ledger, first of all in its transaction. False where it is there already:
         the batch was committed before, by whomever, and must not be loaded again."""
         assert self._job is not None
-        self._batch = (row.entity, row.batch, row.step)
+        self.writes_as(row.entity, row.batch, 2 if row.step % 2 == 0 else 1)
         with self._reached(), self._connection.cursor() as cursor:
             cursor.execute(
                 f"INSERT INTO {SCHEMA}.ledger (job_id, entity_id, batch, step, key_low, key_high, plan_version, read, inserted, updated, "
@@ -212,6 +212,10 @@ class PostgresRecords(PostgresSession):
                 ],
             )
             return cursor.rowcount == 1
+
+    def writes_as(self, entity: str, batch: int, step: int) -> None:
+        """What is written from now on is of that batch and step, where it has to be taken back."""
+        self._batch = (entity, batch, step)
 
     def settle(self, row: LedgerRow) -> None:
         """Writes the batch's final counts in its ledger row, in the same transaction."""

@@ -63,5 +63,18 @@ def _undo(schema: str) -> tuple[str, ...]:
     )
 
 
-STEPS = (_create, _undo)
+def _retry(schema: str) -> tuple[str, ...]:
+    """What `migrate quarantine retry` needs. A batch that is retried has further rows in the ledger: an odd step
+    from 3 on for rows that left the quarantine (read 0, quarantined below 0), the step after it for the references
+    filled in them. Each such row is noted here once, with the values that a person edited (binary as hexadecimal
+    digits)."""
+    return (
+        f"""CREATE TABLE {schema}.retried (
+            job_id int NOT NULL, entity_id int NOT NULL, batch int NOT NULL, step smallint NOT NULL, row bigint NOT NULL,
+            plan_version int NOT NULL, excluded boolean NOT NULL, edited json,
+            PRIMARY KEY (job_id, entity_id, row))""",
+    )
+
+
+STEPS = (_create, _undo, _retry)
 """What makes the schema, in order; its version is how many have been done."""

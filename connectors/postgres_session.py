@@ -115,6 +115,16 @@ class PostgresSession:
                     ),
                 )
 
+    def temporary(self, name: str, definition: str, rows: pa.Table) -> sql.Identifier:
+        """A temporary table of these text columns, gone at the transaction's end; its name."""
+        place = sql.Identifier("pg_temp", name)
+        self.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(place))
+        self.execute(
+            sql.SQL("CREATE TEMP TABLE {} ({}) ON COMMIT DROP").format(sql.Identifier(name), sql.SQL(definition))
+        )
+        self._copy(place, rows.column_names, rows)
+        return place
+
     def _copy(self, name: sql.Composable, columns: Sequence[str], rows: pa.Table) -> None:
         statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(
             name, sql.SQL(", ").join(map(sql.Identifier, columns))

@@ -28,7 +28,7 @@ def undone(records: PostgresRecords) -> dict[tuple[str, int, int], Undone]:
     """The job's batches that were taken back, by entity, batch and step."""
     rows = records.read(
         f"SELECT e.name, l.batch, l.step, undone_deleted, undone_restored, undone_refused FROM {SCHEMA}.ledger l "
-        f"JOIN {SCHEMA}.entity e ON e.id = l.entity_id WHERE job_id = %s AND undone_at IS NOT NULL "
+        f"JOIN {SCHEMA}.entity e ON e.id = l.entity_id WHERE job_id = %s AND undone_at IS NOT NULL AND step <= 2 "
         f"ORDER BY undone_at, entity_id, batch, step DESC",
         [records.job_id],
     )
@@ -57,14 +57,15 @@ def hold_batch(records: PostgresRecords, row: LedgerRow) -> None:
 
 def settle_undone(records: PostgresRecords, row: LedgerRow, deleted: int, restored: int, refused: int) -> Undone:
     """Writes that the batch was taken back: rows deleted and restored count up, `refused` is what stays; all three
-    as they stand now. In a first step its rows in quarantine go too."""
+    as they stand now. In a first step its rows in quarantine go too, and what was retried of them."""
     if row.step == 1:
         key = sql.SQL(", ").join(map(sql.Literal, _key(records, row)[:3]))
-        records.execute(
-            sql.SQL("DELETE FROM {}.quarantine WHERE (job_id, entity_id, batch) = ({})").format(
-                sql.Identifier(SCHEMA), key
-            )
-        )
+        for statement in (
+            "DELETE FROM {}.quarantine WHERE (job_id, entity_id, batch) = ({})",
+            "DELETE FROM {}.retried WHERE (job_id, entity_id, batch) = ({})",
+            "UPDATE {}.ledger SET undone_at = now() WHERE (job_id, entity_id, batch) = ({}) AND step > 2",
+        ):
+            records.execute(sql.SQL(statement).format(sql.Identifier(SCHEMA), key))
     found = records.read(
         f"UPDATE {SCHEMA}.ledger SET undone_at = now(), undone_deleted = undone_deleted + %s, "
         f"undone_restored = undone_restored + %s, undone_refused = %s WHERE (job_id, entity_id, batch, step) = (%s, %s, %s, %s) "

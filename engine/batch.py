@@ -55,6 +55,18 @@ class Committed:
     crosswalk: pa.Table
 
 
+@dataclass(frozen=True)
+class Written:
+    """Of `write_rows`: rows inserted and updated, the quarantined ones, the crosswalk's new rows (see Committed), and
+    the checksum of all that are in the target, unchanged ones too."""
+
+    inserted: int
+    updated: int
+    quarantined: pa.Table
+    crosswalk: pa.Table
+    checksum: int
+
+
 def batch_rows(
     duck: duckdb.DuckDBPyConnection, paths: JobPaths, entity: CheckedEntity, settled: Settled, existing: Path | None
 ) -> BatchRows:
@@ -152,42 +164,17 @@ def commit_batch(
             target.rollback()
             return None
         fault_point("after ledger taken")
-        inserts = _with_ids(target, entity, rows.inserts)
-        refused: list[tuple[int, RowsRefusedError]] = []
-        inserted, replaced = _enter(target, entity, inserts, refused)
-        fault_point("in copy")
-        updated = _update(target, entity, rows.updates, refused)
-        bad = {n for n, _ in refused}
-        kept = _without(inserts, bad)
-        renewed = _without(rows.updates, bad)
-        crosswalk = _crosswalk(entity, kept, replaced)
-        if kept.num_rows:
-            target.crosswalk(entity.name, part.part, crosswalk)
-        if renewed.num_rows:
-            target.renew_crosswalk(
-                entity.name,
-                part.part,
-                pa.table(
-                    {
-                        "old_id": renewed["_ph_key"],
-                        "source_hash": renewed["_ph_source_hash"],
-                        "target_hash": renewed["_ph_target_hash"],
-                    }
-                ),
-            )
-        quarantined = rows.quarantined
-        if refused:
-            quarantined = pa.concat_tables([quarantined, _refused_rows(duck, paths, entity, part, refused)])
-        if quarantined.num_rows:
-            target.quarantine(entity.name, part.part, quarantined)
+        wrote = write_rows(target, duck, paths, entity, part, rows)
+        if wrote.quarantined.num_rows:
+            target.quarantine(entity.name, part.part, wrote.quarantined)
         row = replace(
             row,
-            inserted=inserted,
-            updated=updated + len(replaced),
+            inserted=wrote.inserted,
+            updated=wrote.updated,
             unchanged=rows.unchanged,
             excluded=rows.excluded,
-            quarantined=quarantined.num_rows,
-            checksum=rows.unchanged_sum + _checksum(kept["_ph_target_hash"]) + _checksum(renewed["_ph_target_hash"]),
+            quarantined=wrote.quarantined.num_rows,
+            checksum=wrote.checksum,
         )
         target.settle(row)
         fault_point("before commit")
@@ -196,7 +183,47 @@ def commit_batch(
         target.rollback()
         raise
     fault_point("after commit")
-    return Committed(row, quarantined, crosswalk)
+    return Committed(row, wrote.quarantined, wrote.crosswalk)
+
+
+def write_rows(
+    target: PostgresTarget,
+    duck: duckdb.DuckDBPyConnection,
+    paths: JobPaths,
+    entity: CheckedEntity,
+    part: PartStaged,
+    rows: BatchRows,
+) -> Written:
+    """Writes a batch's rows and their crosswalk, in the caller's transaction. Those that the target refuses are among
+    the `quarantined` of what comes back, which the caller writes."""
+    inserts = _with_ids(target, entity, rows.inserts)
+    refused: list[tuple[int, RowsRefusedError]] = []
+    inserted, replaced = _enter(target, entity, inserts, refused)
+    fault_point("in copy")
+    updated = _update(target, entity, rows.updates, refused)
+    bad = {n for n, _ in refused}
+    kept = _without(inserts, bad)
+    renewed = _without(rows.updates, bad)
+    crosswalk = _crosswalk(entity, kept, replaced)
+    if kept.num_rows:
+        target.crosswalk(entity.name, part.part, crosswalk)
+    if renewed.num_rows:
+        target.renew_crosswalk(
+            entity.name,
+            part.part,
+            pa.table(
+                {
+                    "old_id": renewed["_ph_key"],
+                    "source_hash": renewed["_ph_source_hash"],
+                    "target_hash": renewed["_ph_target_hash"],
+                }
+            ),
+        )
+    quarantined = rows.quarantined
+    if refused:
+        quarantined = pa.concat_tables([quarantined, _refused_rows(duck, paths, entity, part, refused)])
+    checksum = rows.unchanged_sum + _checksum(kept["_ph_target_hash"]) + _checksum(renewed["_ph_target_hash"])
+    return Written(inserted, updated + len(replaced), quarantined, crosswalk, checksum)
 
 
 def load_refusing(

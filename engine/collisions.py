@@ -114,10 +114,14 @@ class Settler:
         `held_keys` writes it. Losers are written to `folder`."""
         self._duck, self._entity, self._folder, self._held = duck, entity, folder, held
         self._checks = [c for c in comparisons(entity) if entity.plan.key or not c.key.primary]
-        self._by_source_key = not _keyed_for_sure(entity)
+        self._by_source_key = not keyed_for_sure(entity)
         self._outs: list[tuple[int, Path]] = []
         self._rows = 0
         execute(duck, "CREATE OR REPLACE TEMP TABLE taken (c UTINYINT, h UBIGINT, n BIGINT)")
+
+    def pass_over(self, rows: int) -> None:
+        """Leaves out that many rows of the stage, which stand before the next part."""
+        self._rows += rows
 
     def settle(self, part: int, out: Path, rows: int) -> Losers | None:
         """The rows of the next part that lost, None where none did. `rows` is how many rows the part has."""
@@ -255,7 +259,7 @@ def _present(prefix: str, check: Comparison) -> str:
     return " AND ".join(f"{prefix}k{i} IS NOT NULL" for i in range(len(check.parts)))
 
 
-def _keyed_for_sure(entity: CheckedEntity) -> bool:
+def keyed_for_sure(entity: CheckedEntity) -> bool:
     """True where the source itself keeps the key unique, or rows are numbered for lack of one."""
     key = set(entity.plan.key)
     declared = [set(entity.source.primary_key), *(set(u.columns) for u in entity.source.unique_keys if not u.where)]
@@ -263,7 +267,7 @@ def _keyed_for_sure(entity: CheckedEntity) -> bool:
 
 
 def held_keys(target: PostgresTarget, entity: CheckedEntity, folder: Path, *, ours: bool) -> dict[str, Path]:
-    """Fetches the keys the target's table holds in rows that are not ours, an index a Parquet file.
+    """Fetches the keys the target's table holds, an index a Parquet file.
 
     Empty when the table is. `ours`: our schema is there, and rows in the entity's crosswalk are left out.
     """

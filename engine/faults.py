@@ -22,6 +22,15 @@ POINTS = (
     "in verify",
 )
 UNDO_POINTS = ("undo begun", "undo rows gone", "undo before commit", "undo after commit", "undo after checkpoint")
+RETRY_POINTS = (
+    "retry begun",
+    "retry ledger taken",
+    "retry rows in",
+    "retry before commit",
+    "retry after commit",
+    "retry after checkpoint",
+    "retry between passes",
+)
 _wanted = os.environ.get("PACKHORSE_FAULT", "")
 _name, _, _nth = _wanted.partition(":")
 _left = int(_nth) if _nth.isdigit() else 1

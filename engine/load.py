@@ -248,7 +248,7 @@ class _Loading:
         ctx, entity = self._ctx, self._entity
         key = (entity.name, part.part, 1)
         started = time.monotonic()
-        did = _persist(
+        did = persist(
             ctx,
             f"batch {part.part} of {entity.name}",
             partial(commit_batch, ctx.target, self._lookup, ctx.paths, entity, part, rows, ctx.checked.plan.version),
@@ -285,7 +285,7 @@ def _fill_references(
         if resolved is not None and key not in ledger:
             _stop_if_asked(ctx)
             started = time.monotonic()
-            result = _persist(
+            result = persist(
                 ctx,
                 f"references of batch {part.part} of {entity.name}",
                 partial(fill_part, ctx, preparer, entity, resolved, part, done),
@@ -303,7 +303,7 @@ def _fill_references(
     return dict(changes)
 
 
-def _persist(ctx: Context, what: str, act: Callable[[], T]) -> T:
+def persist(ctx: Context, what: str, act: Callable[[], T], again: str = "migrate resume") -> T:
     """Does it, again after a lost connection or what passes; each try is in the log. Never retries the rest."""
     attempt_number = 0
     try:
@@ -321,13 +321,13 @@ def _persist(ctx: Context, what: str, act: Callable[[], T]) -> T:
                     raise
     except TargetLostError as error:
         raise JobFailedError(
-            f"the target is gone: {error}", where=ctx.target.dsn, advice="when it is back: `migrate resume`"
+            f"the target is gone: {error}", where=ctx.target.dsn, advice=f"when it is back: `{again}`"
         ) from None
     except RowsRefusedError as error:
         raise JobFailedError(
             f"the target refused our own records: {error.message}",
             where=what,
-            advice="report this; the job can be resumed",
+            advice=f"report this; `{again}` goes on",
         ) from None
     raise AssertionError("unreachable")
 

@@ -66,13 +66,15 @@ class Preparer:
         """Transforms one part, or takes up what an earlier run of this plan version left, unless `again`."""
         staged, out = self.files(entity, part)
         counts = None if again else take_up_part(self.duck, staged, out)
-        if counts is None:
-            if entity.name not in self._ready:
-                for statement in self.query(entity).setup:
-                    execute(self.duck, statement)
-                self._ready.add(entity.name)
-            counts = transform_part(self.duck, self.query(entity), staged, out)
-        return out, counts
+        return out, self.transform_file(entity, staged, out) if counts is None else counts
+
+    def transform_file(self, entity: CheckedEntity, staged: Path, out: Path) -> Counts:
+        """Transforms rows of the entity's stage, which lie in a file of the job's folder."""
+        if entity.name not in self._ready:
+            for statement in self.query(entity).setup:
+                execute(self.duck, statement)
+            self._ready.add(entity.name)
+        return transform_part(self.duck, self.query(entity), staged, out)
 
     def files(self, entity: CheckedEntity, part: PartStaged) -> tuple[Path, Path]:
         """A part as it was staged, and where it lies once it is transformed."""

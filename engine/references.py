@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from connectors.postgres import PostgresTarget
 from connectors.protocols import LedgerRow, RowsRefusedError
 from engine.batch import load_refusing, shown_key
 from engine.check import CheckedEntity
@@ -27,6 +28,11 @@ from workspace.events import PartStaged
 def resolve_references(preparer: Preparer, entity: CheckedEntity, parts: Sequence[PartStaged]) -> Path:
     """Looks up the deferred references of all of an entity's rows at once; a Parquet of those that are to be set
     (`_ph_set`), and of those where something was left NULL (`_ph_changes`). The parts are at least one."""
+    return resolve_in(preparer, entity, [part_path(preparer.paths.stage / entity.name, part.part) for part in parts])
+
+
+def resolve_in(preparer: Preparer, entity: CheckedEntity, stage: Sequence[Path]) -> Path:
+    """The same of the rows in these Parquet files, which are as the stage's."""
     columns = [f.column.name for f in entity.deferred]
     query = preparer.second_pass(entity)
     crosswalk = literal(str(preparer.crosswalks[entity.name]))
@@ -35,7 +41,6 @@ def resolve_references(preparer: Preparer, entity: CheckedEntity, parts: Sequenc
     hash_ = f"CASE WHEN {some} THEN q._ph_target_hash END"
     listed = ", ".join(f"q.{identifier(c)}" for c in columns)
     out = preparer.folder(entity) / "references.parquet"
-    stage = [part_path(preparer.paths.stage / entity.name, part.part) for part in parts]
     execute(
         preparer.duck,
         # Materialised: a filter pushed into the query's own joins makes them compare row by row.
@@ -58,19 +63,7 @@ def fill_part(
 
     Keeps the invariant that the step's ledger row is there if and only if its references are.
     """
-    assert entity.id_column is not None
-    columns = [f.column.name for f in entity.deferred]
-    listed = ", ".join(identifier(c) for c in columns)
-    these = f"read_parquet({literal(str(resolved))}) WHERE _ph_n >= {start} AND _ph_n < {start + part.rows}"
-    rows = fetch(
-        preparer.duck,
-        f"SELECT _ph_n, _ph_key, _ph_id, _ph_target_hash, {listed} FROM {these} AND _ph_set ORDER BY _ph_n",
-    )
-    missing = dict(
-        execute(preparer.duck, f"SELECT c, count(*) FROM (SELECT unnest(_ph_changes) AS c FROM {these}) GROUP BY 1")
-    )
-    identity = entity.id_column.name
-    rows = rows.append_column(identity, rows["_ph_id"])
+    rows, missing = rows_to_fill(preparer, entity, resolved, start, start + part.rows)
     row = LedgerRow(
         entity.name, part.part, 2, shown_key(part.key_low), shown_key(part.key_high),
         ctx.checked.plan.version, read=part.rows,
@@ -81,22 +74,8 @@ def fill_part(
         if not target.take(row):
             target.rollback()
             return None
-        refused: list[tuple[int, RowsRefusedError]] = []
-
-        def fill(slice_: pa.Table) -> None:
-            with target.savepoint():
-                target.update(entity.target, identity, columns, slice_)
-
-        load_refusing(rows, fill, refused)
-        bad = {n for n, _ in refused}
-        kept = rows if not bad else rows.filter(pa.array([n not in bad for n in rows["_ph_n"].to_pylist()]))
-        if kept.num_rows:
-            target.note_references(
-                entity.name, pa.table({"old_id": kept["_ph_key"], "reference_hash": kept["_ph_target_hash"]})
-            )
-        if refused:
-            missing[f"{', '.join(columns)}: refused by the target, left empty"] = len(refused)
-        row = replace(row, updated=kept.num_rows)
+        filled = fill_rows(target, entity, rows, missing)
+        row = replace(row, updated=filled)
         target.settle(row)
         fault_point("before commit")
         target.commit()
@@ -105,3 +84,45 @@ def fill_part(
         raise
     fault_point("after commit")
     return row, missing
+
+
+def rows_to_fill(
+    preparer: Preparer, entity: CheckedEntity, resolved: Path, first: int, end: int
+) -> tuple[pa.Table, dict[str, int]]:
+    """Of what was resolved, the rows numbered from `first` to before `end` whose references are to be set; and what
+    was left NULL by `field: change`."""
+    assert entity.id_column is not None
+    listed = ", ".join(identifier(f.column.name) for f in entity.deferred)
+    these = f"read_parquet({literal(str(resolved))}) WHERE _ph_n >= {first} AND _ph_n < {end}"
+    rows = fetch(
+        preparer.duck,
+        f"SELECT _ph_n, _ph_key, _ph_id, _ph_target_hash, {listed} FROM {these} AND _ph_set ORDER BY _ph_n",
+    )
+    missing = dict(
+        execute(preparer.duck, f"SELECT c, count(*) FROM (SELECT unnest(_ph_changes) AS c FROM {these}) GROUP BY 1")
+    )
+    return rows.append_column(entity.id_column.name, rows["_ph_id"]), missing
+
+
+def fill_rows(target: PostgresTarget, entity: CheckedEntity, rows: pa.Table, missing: dict[str, int]) -> int:
+    """Sets the deferred references of rows in the target, in the caller's transaction; how many took them. Those that
+    the target refuses are left empty and counted in `missing`."""
+    assert entity.id_column is not None
+    columns = [f.column.name for f in entity.deferred]
+    identity = entity.id_column.name
+    refused: list[tuple[int, RowsRefusedError]] = []
+
+    def fill(slice_: pa.Table) -> None:
+        with target.savepoint():
+            target.update(entity.target, identity, columns, slice_)
+
+    load_refusing(rows, fill, refused)
+    bad = {n for n, _ in refused}
+    kept = rows if not bad else rows.filter(pa.array([n not in bad for n in rows["_ph_n"].to_pylist()]))
+    if kept.num_rows:
+        target.note_references(
+            entity.name, pa.table({"old_id": kept["_ph_key"], "reference_hash": kept["_ph_target_hash"]})
+        )
+    if refused:
+        missing[f"{', '.join(columns)}: refused by the target, left empty"] = len(refused)
+    return int(kept.num_rows)

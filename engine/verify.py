@@ -14,15 +14,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from psycopg import sql as pgsql
 
+from connectors.postgres_retry import retry_totals
 from connectors.postgres_schema import SCHEMA
 from engine.check import CheckedEntity
-from engine.compile import is_hashed, key_sql, stage_columns
+from engine.compile import is_hashed
 from engine.context import Context, Progress
-from engine.expressions import Compiler
 from engine.faults import fault_point
 from engine.prepare import Preparer
-from engine.query import literal, read_parts
-from engine.stage import part_path
+from engine.query import literal
+from engine.retried_rows import stage_keys
 from engine.stager import completed_stage, recorded_parts
 from engine.transform import execute
 from workspace.errors import InterruptedJobError, PackhorseError
@@ -34,7 +34,8 @@ MOST_SHOWN = 10
 
 @dataclass(frozen=True)
 class EntityVerified:
-    """One entity's reconciliation: read = loaded + merged + excluded + quarantined.
+    """One entity's reconciliation: read = loaded + merged + excluded + quarantined. Rows that left the quarantine are
+    excluded by the plan that retried them, all others by the one that moved them; `dropped` are among `quarantined`.
 
     `counted` is the source's own COUNT when the stage was filled. Of batches that were taken back, only rows that
     stay in the target are read. `problems` are lines for a person, each naming the batch or row; empty when all
@@ -50,6 +51,7 @@ class EntityVerified:
     merged: int
     excluded: int
     quarantined: int
+    dropped: int
     problems: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -96,7 +98,7 @@ def verify(ctx: Context, *, ask_source: bool = True) -> Verification:
 
 def _nothing_loaded(ctx: Context) -> EntityVerified:
     problem = f"the target's ledger doesn't know the job {ctx.paths.job}: nothing of it was loaded there"
-    return EntityVerified("", ctx.source_identity, ctx.target.identity, 0, None, 0, 0, 0, 0, (problem,), ())
+    return EntityVerified("", ctx.source_identity, ctx.target.identity, 0, None, 0, 0, 0, 0, 0, (problem,), ())
 
 
 def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_source: bool) -> EntityVerified:
@@ -112,18 +114,15 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
     path = preparer.folder(entity) / "target.parquet"
     _write(path, target.stream(_target_rows(ctx, entity), _NAMES))
     execute(duck, f"CREATE OR REPLACE TEMP TABLE carried AS SELECT * FROM read_parquet({literal(str(path))})")
-    folder = ctx.paths.stage / entity.name
-    keys = _stage_keys(entity, [part_path(folder, part.part) for part in parts if part.part not in undone])
-    execute(duck, f"CREATE OR REPLACE TEMP TABLE staged AS {keys}")
+    stage_keys(ctx, entity, duck, [part.part for part in parts if part.part not in undone], "staged")
     (rest, excluded) = execute(duck, "SELECT count(*), count(*) FILTER (WHERE NOT wanted) FROM staged")[0]
     stayed, taken = 0, 0
     if undone:
-        keys = _stage_keys(entity, [part_path(folder, number) for number in undone])
-        execute(duck, f"CREATE OR REPLACE TEMP TABLE taken AS {keys}")
+        stage_keys(ctx, entity, duck, undone, "taken")
         (taken,) = execute(duck, "SELECT count(*) FROM taken")[0]
         execute(
             duck,
-            "INSERT INTO staged SELECT DISTINCT key, true FROM taken JOIN carried c ON c.old_id = key WHERE c.own = 't' "
+            "INSERT INTO staged SELECT DISTINCT NULL::BIGINT, key, true FROM taken JOIN carried c ON c.old_id = key WHERE c.own = 't' "
             f"AND CAST(c.batch AS INTEGER) IN ({', '.join(map(str, undone))})",
         )
         (both,) = execute(duck, "SELECT count(*) FROM staged")[0]
@@ -146,12 +145,13 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
         except PackhorseError as error:
             notes.append(f"the source could not be asked again: {error.what}")
     held = target.read(
-        f"SELECT key, count(*) FROM {SCHEMA}.quarantine WHERE job_id = %s AND entity_id = %s GROUP BY 1",
+        f"SELECT key, count(*), count(*) FILTER (WHERE status = 'dropped') FROM {SCHEMA}.quarantine "
+        f"WHERE job_id = %s AND entity_id = %s GROUP BY 1",
         [target.job_id, target.entity_id(entity.name)],
     )
-    quarantined = sum(int(n) for _, n in held)
-    counts = pa.array([int(n) for _, n in held], pa.int64())
-    duck.register("held_view", pa.table({"key": pa.array([k for k, _ in held], pa.string()), "n": counts}))
+    quarantined = sum(int(n) for _, n, _ in held)
+    counts = pa.array([int(n) for _, n, _ in held], pa.int64())
+    duck.register("held_view", pa.table({"key": pa.array([k for k, _, _ in held], pa.string()), "n": counts}))
     execute(duck, "CREATE OR REPLACE TEMP TABLE held AS SELECT * FROM held_view")
     duck.unregister("held_view")
     loaded = execute(
@@ -180,6 +180,7 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
         0,
         excluded,
         quarantined,
+        sum(int(n) for _, _, n in held),
         tuple(problems),
         tuple(notes),
     )
@@ -191,20 +192,6 @@ def _undone(ctx: Context, entity: CheckedEntity, parts: list[int]) -> list[int]:
     if rows and all(row.undone for row in rows):
         return parts
     return [row.batch for row in rows if row.entity == entity.name and row.step == 1 and row.undone]
-
-
-def _stage_keys(entity: CheckedEntity, parts: list[Path]) -> str:
-    """SELECT of each staged row's key and whether `where` wants it."""
-    if not parts:
-        return "SELECT NULL::VARCHAR AS key, false AS wanted WHERE false"
-    wanted, source = "true", f"SELECT * FROM {read_parts(parts)}"
-    if entity.plan.where:
-        compiler = Compiler(stage_columns(entity))
-        wanted = f"coalesce({compiler.compile(entity.plan.where, 'where').sql}, false)"
-        for level in compiler.hoists.levels:
-            calls = ", ".join(f"{call} AS {name}" for call, name in level.items())
-            source = f"SELECT *, {calls} FROM ({source})"
-    return f"SELECT {key_sql(entity)} AS key, {wanted} AS wanted FROM ({source})"
 
 
 @dataclass(frozen=True)
@@ -329,11 +316,13 @@ def _ledger_differs(
 ) -> list[str]:
     """Where the ledger differs from what was counted; `stayed` rows of batches that were taken back are in both."""
     rows = [r for r in ctx.target.ledger() if r.entity == entity.name and r.step == 1 and not r.undone]
+    later = retry_totals(ctx.target, entity.name).values()
+    moved = sum(each.inserted + each.updated + each.unchanged for each in later)
     sums = {
         "read": (sum(r.read for r in rows) + stayed, read),
-        "loaded": (sum(r.inserted + r.updated + r.unchanged for r in rows) + stayed, loaded),
-        "excluded": (sum(r.excluded for r in rows), excluded),
-        "quarantined": (sum(r.quarantined for r in rows), quarantined),
+        "loaded": (sum(r.inserted + r.updated + r.unchanged for r in rows) + stayed + moved, loaded),
+        "excluded": (sum(r.excluded for r in rows) + sum(each.excluded for each in later), excluded),
+        "quarantined": (sum(r.quarantined for r in rows) - sum(each.left for each in later), quarantined),
     }
     return [
         f"the ledger says {name} {said:,}, counted {found:,}" for name, (said, found) in sums.items() if said != found

@@ -29,10 +29,13 @@ from engine.context import Context
 from engine.load import LoadOutcome, load
 from engine.plan import parse_plan
 from engine.prepare import try_queries
+from engine.retry import EditedRows, Retry, RetryOutcome
+from engine.retry_plan import check_next
 from engine.undo import Undo, UndoOutcome
-from engine.verify import verify
+from engine.verify import Verification, verify
 from workspace.log import Workspace
 from workspace.paths import JobPaths
+from workspace.state import state_at
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,31 @@ class EngineJob:
         assert child.exitcode is not None, "the child hangs"
         return child.exitcode
 
+    def latest(self) -> EngineJob:
+        """The job under the last plan of its log, where that has one."""
+        with Workspace.open(JobPaths(Path(self.base), self.name)) as workspace:
+            plan = state_at(workspace).belief.plan
+        return replace(self, plan=plan) if plan else self
+
+    def retry(self, plan: str = "", edited: EditedRows | None = None, **narrowed: Any) -> RetryOutcome:
+        """Drives rows of the quarantine once more, in this process, by an edited plan where given."""
+        with self.latest().running() as ctx:
+            checked = check_next(ctx, parse_plan(plan)) if plan else None
+            return Retry(ctx, checked=checked, edited=edited, **narrowed).run()
+
+    def verified(self) -> Verification:
+        """What verification finds, under the last plan of the log."""
+        with self.latest().running() as ctx:
+            return verify(ctx)
+
+    def retry_in_child(self, fault: str = "", plan: str = "", edited: EditedRows | None = None) -> int:
+        """The same in a process of its own, which kills itself at `fault`; its exit code, -9 for a kill."""
+        child = _CHILDREN.Process(target=_child_retries, args=(self, fault, plan, edited))
+        child.start()
+        child.join(120)
+        assert child.exitcode is not None, "the child hangs"
+        return child.exitcode
+
 
 _CHILDREN = multiprocessing.get_context("forkserver")
 _CHILDREN.set_forkserver_preload(["tests.engine_jobs"])
@@ -136,6 +164,12 @@ def _child_undoes(job: EngineJob, fault: str) -> None:
     os.environ["PACKHORSE_FAULT"] = fault
     importlib.reload(engine.faults)
     job.undo()
+
+
+def _child_retries(job: EngineJob, fault: str, plan: str, edited: EditedRows | None) -> None:
+    os.environ["PACKHORSE_FAULT"] = fault
+    importlib.reload(engine.faults)
+    job.retry(plan, edited)
 
 
 def sqlite_source(path: Path, script: str) -> str:

@@ -26,6 +26,10 @@ json = st.recursive(
 )
 facts = st.dictionaries(text, json, max_size=3)
 facts_list = st.lists(facts, max_size=3)
+clusters = st.lists(
+    st.fixed_dictionaries({"signature": signature, "code": text, "field": text, "open": count, "dropped": count}),
+    max_size=3,
+)
 question = st.sampled_from(["q1", "q2", "q3"])
 action = st.sampled_from(["map_field", "try_remedy", "preview"])
 key = st.none() | st.lists(text, min_size=1, max_size=3).map(tuple)
@@ -95,6 +99,25 @@ EVENTS: dict[type[ev.Event], st.SearchStrategy[Any]] = {
     ev.BatchUndone: st.builds(
         ev.BatchUndone, name, st.integers(0, 600), st.sampled_from([1, 2]), count, count, count, seconds, st.booleans()
     ),
+    ev.QuarantineRetried: st.builds(
+        ev.QuarantineRetried, count, count, st.just("") | name, st.just("") | signature, st.booleans(), facts
+    ),
+    ev.BatchRetried: st.builds(
+        ev.BatchRetried,
+        name,
+        st.integers(0, 600),
+        count,
+        count,
+        count,
+        count,
+        count,
+        count,
+        count,
+        clusters,
+        seconds,
+        st.booleans(),
+    ),
+    ev.RowsDropped: st.builds(ev.RowsDropped, name, st.integers(0, 600), count, clusters),
     ev.LessonLearnt: st.builds(ev.LessonLearnt, signature, text, st.booleans()),
 }
 

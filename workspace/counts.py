@@ -52,13 +52,16 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A committed batch: its counts, the plan version that moved it, and its failures by signature."""
+    """A committed batch: its counts, the plan version that moved it, and its failures by signature. Of the counts,
+    `retried` are those of rows that left the quarantine later; `dropped` are rows given up, by signature."""
 
     counts: Counts
     plan_version: int
     seconds: float
     recovered: bool
     signatures: tuple[tuple[str, int], ...] = ()
+    dropped: tuple[tuple[str, int], ...] = ()
+    retried: Counts = Counts()
 
 
 def batch_of(event: BatchCommitted) -> Batch:

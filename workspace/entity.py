@@ -5,34 +5,43 @@ Part of the progress fold. Quarantine is kept by signature, never by row.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from workspace.counts import Batch, Counts, Numbered, batch_of
 from workspace.events import (
     BatchCommitted,
+    BatchRetried,
     BatchUndone,
     EntityCompleted,
     Event,
     PartStaged,
     QuarantineSeen,
+    RowsDropped,
     StageCompleted,
 )
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Rows in quarantine under one signature. `example` is masked."""
+    """Rows in quarantine under one signature, `dropped` of them given up. `example` is masked."""
 
     code: str
     field: str
     count: int
     example: str
+    dropped: int = 0
+
+    @property
+    def open(self) -> int:
+        """Rows that nobody gave up."""
+        return self.count - self.dropped
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
-        return {"code": self.code, "field": self.field, "count": self.count, "example": self.example}
+        shown = {"code": self.code, "field": self.field, "count": self.count}
+        return {**shown, "open": self.open, "dropped": self.dropped, "example": self.example}
 
 
 @dataclass(frozen=True)
@@ -56,6 +65,12 @@ class EntityProgress:
     failures: Mapping[str, Failure] = field(default_factory=dict)
     completed: bool = False
     undone: Numbered[BatchUndone] = field(default_factory=Numbered)
+    retried: Numbered[BatchRetried] = field(default_factory=Numbered)
+
+    @property
+    def dropped(self) -> int:
+        """Rows in quarantine that a person gave up."""
+        return sum(failure.dropped for failure in self.failures.values())
 
     def apply(self, event: Event) -> EntityProgress:
         """The entity after one more event of it."""
@@ -72,6 +87,10 @@ class EntityProgress:
                 return self._without_batch(event)
             case BatchUndone():
                 return self._without_second_pass(event)
+            case BatchRetried():
+                return self._with_retry(event)
+            case RowsDropped():
+                return self._with_clusters(event.batch, event.clusters)
             case QuarantineSeen():
                 return self._with_failure(event)
             case EntityCompleted():
@@ -96,8 +115,7 @@ class EntityProgress:
         if earlier is not None:
             counts -= earlier.counts
             _count(versions, earlier.plan_version, -1)
-            for signature, count in earlier.signatures:
-                _take(failures, signature, count)
+            _take_all(failures, earlier)
         _count(versions, batch.plan_version, 1)
         return replace(
             self,
@@ -126,12 +144,13 @@ class EntityProgress:
         if batch is None:
             return undone
         failures = dict(self.failures)
-        for signature, count in batch.signatures:
-            _take(failures, signature, count)
+        _take_all(failures, batch)
         left = Counts(read=event.refused, inserted=event.refused)
         return replace(
             undone,
-            batches=self.batches.put(event.batch, replace(batch, counts=left, signatures=())),
+            batches=self.batches.put(
+                event.batch, replace(batch, counts=left, signatures=(), dropped=(), retried=Counts())
+            ),
             counts=self.counts - batch.counts + left,
             failures=failures,
         )
@@ -147,11 +166,49 @@ class EntityProgress:
             filled=self.filled - batch.counts.updated + left.updated,
         )
 
+    def _with_retry(self, event: BatchRetried) -> EntityProgress:
+        batch = self.batches.get(event.batch)
+        if batch is None:
+            return self
+        left = event.inserted + event.updated + event.unchanged + event.excluded
+        moved = Counts(0, event.inserted, event.updated, event.unchanged, 0, event.excluded, -left)
+        earlier = self.retried.get(event.batch)
+        change = moved - batch.retried
+        batch = replace(batch, counts=batch.counts + change, retried=moved)
+        return replace(
+            self,
+            batches=self.batches.put(event.batch, batch),
+            counts=self.counts + change,
+            filled=self.filled + event.references - (earlier.references if earlier else 0),
+            seconds=self.seconds + event.seconds,
+            retried=self.retried.put(event.batch, event),
+        )._with_clusters(event.batch, event.clusters)
+
+    def _with_clusters(self, number: int, clusters: Sequence[Mapping[str, Any]]) -> EntityProgress:
+        """With what a batch has in quarantine now, in the place of what it had."""
+        batch = self.batches.get(number)
+        if batch is None:
+            return self
+        failures = dict(self.failures)
+        _take_all(failures, batch)
+        for each in clusters:
+            known = failures.get(each["signature"], Failure(each["code"], each["field"], 0, ""))
+            failures[each["signature"]] = replace(
+                known, count=known.count + each["open"] + each["dropped"], dropped=known.dropped + each["dropped"]
+            )
+        batch = replace(
+            batch,
+            signatures=tuple((each["signature"], each["open"] + each["dropped"]) for each in clusters),
+            dropped=tuple((each["signature"], each["dropped"]) for each in clusters if each["dropped"]),
+        )
+        return replace(self, batches=self.batches.put(number, batch), failures=failures)
+
     def _with_failure(self, event: QuarantineSeen) -> EntityProgress:
         failures = dict(self.failures)
         known = failures.get(event.signature)
+        dropped = known.dropped if known else 0
         failures[event.signature] = Failure(
-            event.code, event.field, (known.count if known else 0) + event.count, event.example
+            event.code, event.field, (known.count if known else 0) + event.count, event.example, dropped
         )
         batches = self.batches
         batch = batches.get(event.batch) if event.batch is not None else None
@@ -181,6 +238,14 @@ class EntityProgress:
                 signature: failure.to_dict()
                 for signature, failure in sorted(self.failures.items(), key=lambda pair: (-pair[1].count, pair[0]))
             },
+            "quarantine": {"open": self.counts.quarantined - self.dropped, "dropped": self.dropped},
+            "retried": {
+                "batches": len(self.retried),
+                **{
+                    name: sum(getattr(event, name) for _, event in self.retried)
+                    for name in ("inserted", "updated", "unchanged", "excluded")
+                },
+            },
             "completed": self.completed,
             "undone": {
                 "batches": len(self.undone),
@@ -198,6 +263,15 @@ def _count(numbers: dict[int, int], key: int, by: int) -> None:
         numbers[key] = left
     else:
         numbers.pop(key, None)
+
+
+def _take_all(failures: dict[str, Failure], batch: Batch) -> None:
+    for signature, count in batch.dropped:
+        if signature in failures:
+            known = failures[signature]
+            failures[signature] = replace(known, dropped=max(0, known.dropped - count))
+    for signature, count in batch.signatures:
+        _take(failures, signature, count)
 
 
 def _take(failures: dict[str, Failure], signature: str, count: int) -> None:

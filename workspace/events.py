@@ -17,7 +17,7 @@ from workspace.database import newer_version
 from workspace.errors import WorkspaceError
 from workspace.plain import as_confidence, as_key, as_signal, as_text, plain, without_password
 
-Phase = Literal["survey", "match", "preview", "stage", "load", "references", "verify", "done", "undo"]
+Phase = Literal["survey", "match", "preview", "stage", "load", "references", "verify", "done", "undo", "retry"]
 Side = Literal["source", "target"]
 Author = Literal["rule", "experience", "choose", "propose", "person", "file"]
 Rung = Literal["rule", "experience", "choose", "propose", "ask"]
@@ -314,6 +314,58 @@ class BatchUndone(Event):
 
 
 @dataclass(frozen=True, config=_CONFIG)
+class QuarantineRetried(Event):
+    """Rows of the quarantine are being driven once more, by this plan version: of one entity or signature, or of
+    all. `rows` is how many; with `dropped`, dropped ones too. `edited` counts values that a person edited, by
+    entity and source column."""
+
+    type: ClassVar[str] = "quarantine_retried"
+    plan_version: Count
+    rows: Count = 0
+    entity: Text = ""
+    signature: Text = ""
+    dropped: bool = False
+    edited: Facts = Field(default_factory=dict)
+
+
+@dataclass(frozen=True, config=_CONFIG)
+class BatchRetried(Event):
+    """The target committed rows of a batch that had been in quarantine, or references filled in them.
+
+    Counts are rows over all times that the batch was retried: what became of those that left the quarantine.
+    `clusters` are what it has in quarantine now, with `signature`, `code`, `field`, `open` and `dropped`. A later
+    event of the same entity and batch takes the place of the earlier. `recovered` is True where the target told of
+    it after a crash.
+    """
+
+    type: ClassVar[str] = "batch_retried"
+    entity: Text
+    batch: Count
+    step: Count
+    plan_version: Count
+    inserted: Count = 0
+    updated: Count = 0
+    unchanged: Count = 0
+    excluded: Count = 0
+    references: Count = 0
+    clusters: FactsList = Field(default_factory=list)
+    seconds: Seconds = 0.0
+    recovered: bool = False
+
+
+@dataclass(frozen=True, config=_CONFIG)
+class RowsDropped(Event):
+    """A person gave up `rows` rows of a batch that were open in quarantine: they stay there, as dropped.
+    `clusters` as in BatchRetried."""
+
+    type: ClassVar[str] = "rows_dropped"
+    entity: Text
+    batch: Count
+    rows: Count
+    clusters: FactsList = Field(default_factory=list)
+
+
+@dataclass(frozen=True, config=_CONFIG)
 class LessonLearnt(Event):
     """`remedy` was tried on a failure signature, and held or did not."""
 
@@ -331,7 +383,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
         JobStarted, PlanChanged, PhaseStarted, TableProfiled, BeliefHeld, DecisionMade, QuestionAsked,
         QuestionAnswered, ActionTaken, FeedbackGiven, PartStaged, StageCompleted, BatchCommitted,
         QuarantineSeen, EntityCompleted, RetryMade, Interrupted, Verified, JobFinished, LessonLearnt,
-        UndoStarted, BatchUndone,
+        UndoStarted, BatchUndone, QuarantineRetried, BatchRetried, RowsDropped,
     )
 }  # fmt: skip
 """Every event by the name it has in the log."""

@@ -14,6 +14,7 @@ from workspace.counts import Counts
 from workspace.entity import EntityProgress
 from workspace.events import (
     BatchCommitted,
+    BatchRetried,
     BatchUndone,
     DecisionMade,
     EntityCompleted,
@@ -25,10 +26,12 @@ from workspace.events import (
     PartStaged,
     PhaseStarted,
     PlanChanged,
+    QuarantineRetried,
     QuarantineSeen,
     QuestionAnswered,
     QuestionAsked,
     RetryMade,
+    RowsDropped,
     StageCompleted,
     UndoStarted,
     Verified,
@@ -133,14 +136,15 @@ class Progress:
         ]
         lines += self.attend
         lines += [
-            f"{name}: {failure.count} rows in quarantine, {signature}"
+            f"{name}: {failure.open} rows in quarantine, {signature}"
             for failure, name, signature in sorted(
                 (
                     (failure, name, signature)
                     for name, entity in self.entities.items()
                     for signature, failure in entity.failures.items()
+                    if failure.open
                 ),
-                key=lambda found: (-found[0].count, found[1], found[2]),
+                key=lambda found: (-found[0].open, found[1], found[2]),
             )
         ]
         lines += [
@@ -166,9 +170,11 @@ class Progress:
             case UndoStarted() if event.whole:
                 phases = {**self.phases, "undo": at}
                 return replace(self, phase="undo", phases=phases, taken_back=True, **_RUNNING)
-            case BatchUndone():
+            case QuarantineRetried():
+                return replace(self, phase="retry", phases={**self.phases, "retry": at}, **_RUNNING)
+            case BatchUndone() | BatchRetried():
                 return replace(self, verified=None, verification={})._with_entity(event.entity, event)
-            case PartStaged() | StageCompleted() | QuarantineSeen() | EntityCompleted():
+            case PartStaged() | StageCompleted() | QuarantineSeen() | RowsDropped() | EntityCompleted():
                 return self._with_entity(event.entity, event)
             case QuestionAsked():
                 return replace(self, open_questions={**self.open_questions, event.id: event})
