@@ -1,13 +1,14 @@
-"""Named places on the exactly-once path where a test can have the process killed.
+"""Named places on the exactly-once path where a test can have the process killed, or anything else happen.
 
 Does nothing unless PACKHORSE_FAULT names the place (`before commit`, or `before commit:3` for the third
-time it is passed). Must cost nothing otherwise.
+time it is passed). Must cost nothing otherwise, and no environment variable may have it run anything.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 
 POINTS = (
     "after stage write",
@@ -31,6 +32,8 @@ RETRY_POINTS = (
     "retry after checkpoint",
     "retry between passes",
 )
+hook: Callable[[str], None] | None = None
+"""What a test has happen at each place instead, in the thread that passes it; set from Python only."""
 _wanted = os.environ.get("PACKHORSE_FAULT", "")
 _name, _, _nth = _wanted.partition(":")
 _left = int(_nth) if _nth.isdigit() else 1
@@ -41,6 +44,8 @@ def fault_point(name: str) -> None:
     global _left
     if _phase_file is not None:
         _tell(name)
+    if hook is not None:
+        hook(name)
     if name != _name:
         return
     _left -= 1
