@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sample_data.servers import DemoServer
 
 JOB = "demo"
-_ZONE = "America/New_York"  # where the old system's clock stood: what no data can tell
+_ZONE = "America/New_York"  # where the old system's clock stood: a small sample has too few times to tell
 _MIDDLE = 5  # batches committed when the job is killed
 # What a person who knew the old system answers to the questions that hold entities back. The sample's clean
 # records are where these are known from (sample_data/gold_plan.yaml).
