@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import IO, Annotated
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,29 +15,40 @@ from cli.options import AsJson, Job, here
 from cli.systems import GivenTarget, job_dsn
 from cli.views import quarantine as view
 from cli.views.output import on_stderr, on_stdout, print_json
-from workspace.errors import UsageError
+from cli.views.text import one_line
+from workspace.errors import PackhorseError, UsageError
 from workspace.log import Workspace
 from workspace.paths import JobPaths, find_job
 from workspace.state import State, state_at
 
-app = typer.Typer(rich_markup_mode=None, help="The rows that could not be loaded, and why.")
+if TYPE_CHECKING:
+    from engine.quarantine import QuarantinedRow
+
+app = typer.Typer(rich_markup_mode=None, help="The rows that could not be loaded: why, and what becomes of them.")
 
 Entity = Annotated[str, typer.Option("--entity", metavar="NAME", help="Only rows of this entity.")]
 Signature = Annotated[str, typer.Option("--signature", metavar="TEXT", help="Only rows of this cluster.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="At most this many rows.")]
 Out = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="A .csv or .jsonl file; without it, stdout.")
+    Path | None,
+    typer.Option(
+        "-o", "--output", metavar="FILE", help="An .xlsx, .csv or .jsonl file; without it, JSON lines on stdout."
+    ),
 ]
 
 
 @app.command("list")
-def list_clusters(job: Job = None, as_json: AsJson = False) -> int:
-    """List the clusters: rows that failed in the same way, most first.
+def list_clusters(job: Job = None, target: GivenTarget = None, as_json: AsJson = False) -> int:
+    """List the clusters: rows that failed in the same way, most first, with an example where the target answers.
 
-    JSON: `job`, and `clusters`, a list of objects with `entity`, `signature`, `code`, `field`, `count`.
+    JSON: `job`, and `clusters`, a list of objects with `entity`, `signature`, `code`, `field`, `count`, `open`,
+    `dropped`, and `example`: null, or `key`, `column` and `value` (the last two null where no column failed).
     """
     paths, state = _state(job)
     clusters = view.clusters(state.progress)
+    found = _examples(paths, state, target) if clusters else {}
+    for each in clusters:
+        each["example"] = found.get((each["entity"], each["signature"]))
     if as_json:
         print_json({"job": paths.job, "clusters": clusters})
     else:
@@ -57,8 +67,8 @@ def show(
 ) -> int:
     """Show rows in quarantine: the key, what failed, and the value that did.
 
-    JSON: `job`, and `rows`, a list of objects with `entity`, `key`, `field`, `code`, `signature`, `detail`,
-    `raw` (the whole source row), `status`.
+    JSON: `job`, and `rows`, a list of objects with `entity`, `row` (its number in the stage), `key`, `field`, `code`,
+    `signature`, `detail`, `raw` (the whole source row), `status` (open or dropped).
     """
     from connectors.dsn import open_target
     from engine.quarantine import quarantined_rows
@@ -84,26 +94,61 @@ def export(
     signature: Signature = "",
     target: GivenTarget = None,
 ) -> int:
-    """Write all rows in quarantine to a file, whole: JSON lines, or CSV with the row as JSON."""
+    """Write all rows in quarantine to a file, whole.
+
+    In .xlsx (a sheet an entity) and .csv (one entity), each source column has a column, all as text, to be edited and
+    given to `quarantine retry --from`: an empty cell is NULL, `\\u{}` is empty text, and a text that begins like a
+    formula has an apostrophe before it. In .jsonl a line is a row as `show --json` has it.
+    """
     from connectors.dsn import open_target
     from engine.quarantine import quarantined_rows
+    from engine.quarantine_file import write_csv, write_xlsx
 
-    if output is not None and output.suffix.lower() not in (".csv", ".jsonl"):
-        raise UsageError("export writes .csv and .jsonl files", where=str(output))
+    suffix = output.suffix.lower() if output is not None else ".jsonl"
+    if suffix not in (".xlsx", ".csv", ".jsonl"):
+        raise UsageError("export writes .xlsx, .csv and .jsonl files", where=str(output))
     paths, state = _state(job)
     system = open_target(job_dsn("target", target, state.belief))
     try:
-        rows = (row.to_dict() for row in quarantined_rows(system, paths.job, entity=entity, signature=signature))
+        rows = quarantined_rows(system, paths.job, entity=entity, signature=signature)
         if output is None:
-            count = _write(sys.stdout, rows, as_csv=False)
+            count = _write_lines(sys.stdout, rows)
+        elif suffix == ".xlsx":
+            with os.fdopen(_made(output), "wb") as book:
+                count = write_xlsx(book, rows)
         else:
-            # the rows are people's records: for their owner alone
-            with os.fdopen(_made(output), "w", encoding="utf-8", newline="") as out:
-                count = _write(out, rows, as_csv=output.suffix.lower() == ".csv")
+            # a sheet program takes a file without the mark for one in an old code page
+            encoding = "utf-8-sig" if suffix == ".csv" else "utf-8"
+            with os.fdopen(_made(output), "w", encoding=encoding, newline="") as out:
+                count = write_csv(out, rows) if suffix == ".csv" else _write_lines(out, rows)
     finally:
         system.close()
     on_stderr().print(f"{count:,} rows" + (f" in {output}" if output else ""))
     return 0
+
+
+def _examples(paths: JobPaths, state: State, given: str | None) -> dict[tuple[str, str], dict[str, object]]:
+    """A row of each cluster; none, and a line that says why, where the target can't be asked."""
+    from connectors.dsn import open_target
+    from engine.plan import parse_plan
+    from engine.quarantine import examples, failing_value
+
+    if not state.belief.plan:
+        return {}
+    try:
+        plan = parse_plan(state.belief.plan)
+        system = open_target(job_dsn("target", given, state.belief))
+        try:
+            found = examples(system, paths.job)
+        finally:
+            system.close()
+    except PackhorseError as error:
+        on_stderr().print(f"without examples: {one_line(str(error))}")
+        return {}
+    values = {key: failing_value(row, plan) or (None, None) for key, row in found.items()}
+    return {
+        key: {"key": list(row.key), "column": values[key][0], "value": values[key][1]} for key, row in found.items()
+    }
 
 
 def _state(job: str | None) -> tuple[JobPaths, State]:
@@ -113,24 +158,16 @@ def _state(job: str | None) -> tuple[JobPaths, State]:
 
 
 def _made(output: Path) -> int:
+    """The file, made anew: the rows are people's records, for their owner alone."""
     try:
         return os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     except OSError as error:
         raise UsageError(f"cannot be written: {error.strerror}", where=str(output)) from None
 
 
-def _write(out: IO[str], rows: Iterable[dict[str, object]], *, as_csv: bool) -> int:
+def _write_lines(out: IO[str], rows: Iterable[QuarantinedRow]) -> int:
     count = 0
-    if not as_csv:
-        for row in rows:
-            out.write(json.dumps(row, ensure_ascii=out is sys.stdout) + "\n")
-            count += 1
-        return count
-    writer = csv.writer(out)
     for row in rows:
-        if not count:
-            writer.writerow(row)
-        key = "|".join(map(str, row["key"])) if isinstance(row["key"], list) else row["key"]
-        writer.writerow([*({**row, "key": key, "raw": json.dumps(row["raw"], ensure_ascii=False)}.values())])
+        out.write(json.dumps(row.to_dict(), ensure_ascii=out is sys.stdout) + "\n")
         count += 1
     return count

@@ -15,6 +15,7 @@ from cli.init import init
 from cli.inspect import inspect
 from cli.jobs import jobs
 from cli.preview import preview
+from cli.quarantine_retry import drop, retry
 from cli.resume import resume
 from cli.run import run
 from cli.status import status
@@ -57,6 +58,8 @@ app.command()(preview)
 app.command()(jobs)
 app.command()(status)
 app.command()(inspect)
+quarantine.app.command("retry")(retry)
+quarantine.app.command("drop")(drop)
 app.add_typer(quarantine.app, name="quarantine")
 app.command()(answer)
 app.command()(verify)

@@ -30,7 +30,7 @@ def verify(
     anew in the stage and in the target. Exits with 1 where it doesn't hold.
 
     JSON: `job`, `ok`, and `entities`, a list of objects with `entity`, `source`, `target`, `read`, `counted`
-    (by the source, or null), `loaded`, `merged`, `excluded`, `quarantined`, `problems`, `notes`.
+    (by the source, or null), `loaded`, `merged`, `excluded`, `quarantined` (of which `dropped`), `problems`, `notes`.
     """
     from engine.verify import verify as reconcile
 

@@ -91,7 +91,7 @@ def unfilled(records: PostgresRecords, entity: str) -> list[tuple[int, int]]:
     """Batches and steps of rows that left the quarantine and whose deferred references were not looked up yet."""
     return records.read(
         f"SELECT batch, step FROM {SCHEMA}.ledger l WHERE (job_id, entity_id) = (%s, %s) AND step > 2 AND step %% 2 = 1 "
-        f"AND undone_at IS NULL AND NOT EXISTS (SELECT 1 FROM {SCHEMA}.ledger f WHERE (f.job_id, f.entity_id, f.batch, f.step) = "
+        f"AND to_jsonb(l) ->> 'undone_at' IS NULL AND NOT EXISTS (SELECT 1 FROM {SCHEMA}.ledger f WHERE (f.job_id, f.entity_id, f.batch, f.step) = "
         f"(l.job_id, l.entity_id, l.batch, l.step + 1)) ORDER BY batch, step",
         [records.job_id, records.entity_id(entity)],
     )

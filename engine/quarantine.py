@@ -13,11 +13,15 @@ from typing import Any
 from psycopg import sql
 
 from connectors.postgres import PostgresTarget
-from connectors.postgres_retry import Totals, clusters_held, drop_rows, retry_totals
+from connectors.postgres_retry import Totals, clusters_held, drop_rows, held_rows, retry_totals
 from connectors.postgres_schema import SCHEMA
-from engine.context import Context
+from engine.expressions import columns_of
+from engine.faults import fault_point
+from engine.plan import Plan
 from workspace.errors import UsageError
 from workspace.events import BatchRetried, RowsDropped
+from workspace.log import Workspace
+from workspace.paths import JobPaths
 from workspace.state import state_at
 
 _COLUMNS = ("entity", "row", "key", "field", "code", "signature", "detail", "raw", "status")
@@ -53,11 +57,39 @@ def quarantined_rows(
     given. Nothing when the target doesn't know the job. ConnectError."""
     if not target.know(job):
         return
+    yield from _rows(target, "", entity=entity, signature=signature, limit=limit)
+
+
+def examples(target: PostgresTarget, job: str) -> dict[tuple[str, str], QuarantinedRow]:
+    """The first row of each cluster, an open one where there is one, by entity and signature. ConnectError."""
+    if not target.know(job):
+        return {}
+    first = "DISTINCT ON (e.name, q.signature)"
+    return {(row.entity, row.signature): row for row in _rows(target, first)}
+
+
+def failing_value(row: QuarantinedRow, plan: Plan) -> tuple[str, str | None] | None:
+    """The source column that the field which failed draws on first, and its value; None where no field did."""
+    entity = plan.entities.get(row.entity)
+    planned = entity.fields.get(row.field.split(", ")[0]) if entity else None
+    if planned is None or planned.constant:
+        return None
+    by_name = {name.lower(): name for name in row.raw}
+    drawn = columns_of(planned.expression, row.field)
+    column = next((by_name[name.lower()] for name in drawn if name.lower() in by_name), None)
+    return None if column is None else (column, row.raw[column])
+
+
+def _rows(
+    target: PostgresTarget, first: str, *, entity: str = "", signature: str = "", limit: int | None = None
+) -> Iterator[QuarantinedRow]:
     statement = sql.SQL(
-        "SELECT e.name, q.row, q.key, q.field, q.code, q.signature, q.detail, q.raw, q.status"
+        "SELECT {first} e.name, q.row, q.key, q.field, q.code, q.signature, q.detail, q.raw, q.status"
         " FROM {schema}.quarantine q JOIN {schema}.entity e ON e.id = q.entity_id"
-        " WHERE q.job_id = {job} {narrowed} ORDER BY e.name, q.row {limited}"
+        " WHERE q.job_id = {job} {narrowed} ORDER BY e.name, {order} q.row {limited}"
     ).format(
+        first=sql.SQL(first),
+        order=sql.SQL("q.signature, q.status DESC," if first else ""),
         schema=sql.Identifier(SCHEMA),
         job=sql.Literal(target.job_id),
         narrowed=sql.SQL(" ").join(
@@ -74,62 +106,84 @@ def quarantined_rows(
             yield QuarantinedRow(row=int(row["row"]), key=key, raw=json.loads(row["raw"]), **texts)
 
 
-def known_job(ctx: Context, entity: str = "") -> None:
+def known_job(paths: JobPaths, workspace: Workspace, target: PostgresTarget, plan: Plan, entity: str = "") -> None:
     """Leases the job, to work on its quarantine. UsageError where it isn't loaded to the end, was taken back, or
     doesn't have the entity; JobLockedError."""
-    job = f"job {ctx.paths.job}"
-    names = [e.name for e in ctx.checked.entities]
-    if entity and entity not in names:
-        raise UsageError(f"the job has no entity {entity[:100]!r}", where=job, advice=f"it has: {', '.join(names)}")
-    progress = state_at(ctx.workspace).progress
+    job = f"job {paths.job}"
+    if entity and entity not in plan.entities:
+        raise UsageError(
+            f"the job has no entity {entity[:100]!r}", where=job, advice=f"it has: {', '.join(plan.entities)}"
+        )
+    progress = state_at(workspace).progress
     if progress.taken_back:
         raise UsageError("the job was taken back: nothing of it is in quarantine", where=job)
-    ctx.target.prepare()
-    ended = all(name in progress.entities and progress.entities[name].completed for name in names)
-    if not ctx.target.know(ctx.paths.job) or not ended:
-        raise UsageError(
-            "the job has not loaded all of its rows yet", where=job, advice=f"migrate resume {ctx.paths.job}"
-        )
-    ctx.target.lease(ctx.paths.job, ctx.source_identity)
-    for each in ctx.checked.entities:
-        ctx.target.register_entity(ctx.source_identity, each.name, each.plan.to)
+    target.prepare()
+    ended = all(name in progress.entities and progress.entities[name].completed for name in plan.entities)
+    if not ended or not target.know(paths.job):
+        raise UsageError("the job has not loaded all of its rows yet", where=job, advice=f"migrate resume {paths.job}")
+    source = target.source_of_job()
+    target.lease(paths.job, source)
+    for name, planned in plan.entities.items():
+        target.know_entity(source, name, planned.to)
 
 
-def drop(ctx: Context, entity: str = "", signature: str = "") -> int:
-    """Gives up open rows, of one entity or signature where given: they stay in quarantine, and counted, as dropped.
-    How many. UsageError as `known_job`'s. Killed at any instant, none or all of them are dropped."""
-    known_job(ctx, entity)
-    catch_up(ctx)
-    target = ctx.target
-    names = [each.name for each in ctx.checked.entities if entity in ("", each.name)]
+@dataclass(frozen=True)
+class Droppable:
+    """Open rows that a person may give up, by entity. The job is leased while the connection lives."""
+
+    workspace: Workspace
+    target: PostgresTarget
+    entities: tuple[str, ...]
+    signature: str
+    rows: int
+
+
+def droppable(
+    paths: JobPaths, workspace: Workspace, target: PostgresTarget, plan: Plan, entity: str = "", signature: str = ""
+) -> Droppable:
+    """Finds the open rows, of one entity or signature where given. Errors as `known_job`'s."""
+    known_job(paths, workspace, target, plan, entity)
+    catch_up(workspace, target, plan)
+    names = tuple(name for name in plan.entities if entity in ("", name) and target.knows_entity(name))
+    rows = sum(len(held_rows(target, name, signature)) for name in names)
+    return Droppable(workspace, target, names, signature, rows)
+
+
+def drop(found: Droppable) -> int:
+    """Gives the rows up: they stay in quarantine, and counted, as dropped. How many. Killed at any instant, none or
+    all of them are dropped, and the log learns of it by the next command on the quarantine."""
+    target = found.target
     target.begin()
     try:
-        dropped = {name: drop_rows(target, name, signature) for name in names}
+        dropped = {name: drop_rows(target, name, found.signature) for name in found.entities}
         target.commit()
     except BaseException:
         target.rollback()
         raise
+    fault_point("after commit")
     events = [
         RowsDropped(name, batch, rows, clusters_held(target, name, batch).get(batch, []))
         for name, batches in dropped.items()
         for batch, rows in batches.items()
     ]
     if events:
-        ctx.workspace.record(*events)
+        found.workspace.record(*events)
     return sum(event.rows for event in events)
 
 
-def record_retry(ctx: Context, entity: str, batch: int, *, seconds: float = 0.0, recovered: bool = False) -> None:
+def record_retry(
+    workspace: Workspace, target: PostgresTarget, entity: str, batch: int, seconds: float, *, recovered: bool
+) -> None:
     """Tells the log what the target holds of a batch that was retried."""
-    totals = retry_totals(ctx.target, entity, batch).get(batch, Totals())
-    clusters = clusters_held(ctx.target, entity, batch).get(batch, [])
-    ctx.workspace.record(_event(entity, batch, totals, clusters, seconds, recovered))
+    totals = retry_totals(target, entity, batch).get(batch, Totals())
+    clusters = clusters_held(target, entity, batch).get(batch, [])
+    workspace.record(_event(entity, batch, totals, clusters, seconds, recovered))
 
 
-def catch_up(ctx: Context) -> None:
+def catch_up(workspace: Workspace, target: PostgresTarget, plan: Plan) -> None:
     """Records what the target committed in quarantine and the log doesn't tell of: the crash came in between."""
     told: dict[tuple[str, int], tuple[Totals, list[dict[str, Any]]]] = {}
-    for entry in ctx.workspace.events(types=[BatchRetried, RowsDropped]):
+    for entry in workspace.events(types=[BatchRetried, RowsDropped]):
         event = entry.event
         assert isinstance(event, BatchRetried | RowsDropped)
         key = (event.entity, event.batch)
@@ -140,13 +194,13 @@ def catch_up(ctx: Context) -> None:
                 event.references,
             )  # fmt: skip
         told[key] = (known, event.clusters)
-    for entity in (e.name for e in ctx.checked.entities):
-        totals, held = retry_totals(ctx.target, entity), clusters_held(ctx.target, entity)
+    for entity in filter(target.knows_entity, plan.entities):
+        totals, held = retry_totals(target, entity), clusters_held(target, entity)
         dropped = {batch for batch, clusters in held.items() if any(each["dropped"] for each in clusters)}
         for batch in sorted({*totals, *dropped}):
             now = (totals.get(batch, Totals()), held.get(batch, []))
             if told.get((entity, batch)) != now:
-                ctx.workspace.record(_event(entity, batch, *now, 0.0, True))
+                workspace.record(_event(entity, batch, *now, 0.0, True))
 
 
 def _event(

@@ -88,7 +88,10 @@ def _headings(columns: list[str]) -> list[str]:
 
 def _cells(row: QuarantinedRow, columns: list[str]) -> list[str]:
     own = [row.entity, str(row.row), shown_key("\x1f".join(row.key)), row.field, row.detail, row.signature]
-    return [*(cell_of(each) if each else "" for each in own), *(cell_of(_text(row.raw.get(column))) for column in columns)]
+    return [
+        *(cell_of(each) if each else "" for each in own),
+        *(cell_of(_text(row.raw.get(column))) for column in columns),
+    ]
 
 
 def _text(value: object) -> str | None:

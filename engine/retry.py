@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from connectors.postgres_retry import Edits, HeldRow, held_rows, next_step, retried_rows, unfilled
@@ -23,6 +24,7 @@ from engine.faults import fault_point
 from engine.load import persist
 from engine.prepare import Preparer
 from engine.quarantine import catch_up, known_job, record_retry
+from engine.quarantine_file import read_edited
 from engine.references import resolve_in, rows_to_fill
 from engine.retried_rows import stage_keys, stage_rows, write_stage_rows
 from engine.retry_batch import Selected, commit_references, commit_rows, prepare_rows
@@ -78,18 +80,23 @@ class Retry:
         edited: EditedRows | None = None,
     ) -> None:
         """`checked` is the next plan version, as `check_next` gives it; `edited` the only rows to drive, with their
-        values. UsageError where the job is not loaded, or the plan doesn't have the entity; JobLockedError."""
+        values. UsageError as `known_job`'s; JobLockedError."""
         self._ctx, self._entity, self._signature, self._dropped = ctx, entity, signature, dropped
         self._checked, self._edited = checked or ctx.checked, edited
         self._again = f"migrate quarantine retry {ctx.paths.job}"
-        known_job(ctx, entity)
+        known_job(ctx.paths, ctx.workspace, ctx.target, ctx.checked.plan, entity)
         self._done: dict[str, Counter[str]] = {}
+
+    def take_edited(self, path: Path) -> None:
+        """Drives the rows of an exported file and no other, with what a person edited in it. UsageError names the
+        place of anything else that was changed."""
+        self._edited = read_edited(path, self._ctx, entity=self._entity, dropped=self._dropped)
 
     def run(self) -> RetryOutcome:
         """Drives the rows. InterruptedJobError when `stop` said so between two batches, JobFailedError where retrying
         did not help; either way another command goes on."""
         before = self._ctx.checked.plan
-        catch_up(self._ctx)
+        catch_up(self._ctx.workspace, self._ctx.target, before)
         self._fill_all()
         self._ctx = adopt(self._ctx, self._checked)
         chosen = {e.name: self._chosen(e.name) for e in self._ctx.checked.entities}
@@ -178,7 +185,8 @@ class Retry:
 
     def _tell(self, entity: CheckedEntity, batch: int, row: LedgerRow | None, seconds: float) -> None:
         """Tells the log what the target has committed; `row` is None where an earlier try did."""
-        record_retry(self._ctx, entity.name, batch, seconds=seconds, recovered=row is None)
+        ctx = self._ctx
+        record_retry(ctx.workspace, ctx.target, entity.name, batch, seconds, recovered=row is None)
         fault_point("retry after checkpoint")
 
     def _take_crosswalks(self, preparer: Preparer, entity: CheckedEntity, *, deferred: bool) -> None:

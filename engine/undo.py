@@ -18,6 +18,7 @@ import stamina
 from psycopg import sql
 
 from connectors.postgres import PostgresTarget
+from connectors.postgres_retry import clusters_held
 from connectors.postgres_undo import Undone, entities_of_job, undone
 from connectors.protocols import LedgerRow, TargetLostError
 from engine.check import CheckedPlan
@@ -139,11 +140,12 @@ class Undo:
             for name, act, reason, count in counts:
                 if name == entity.name:
                     (going if reason is None else kept)[act if reason is None else reason] += count
-            mine = [row for row in left if row.entity == entity.name]
+            mine = {row.batch for row in left if row.entity == entity.name}
+            held = clusters_held(self._target, entity.name) if mine else {}
             entities.append(
                 EntityUndo(
                     entity.name, entity.plan.to, going["delete"], going.total() - going["delete"], dict(kept),
-                    sum(row.quarantined for row in mine), len(mine),
+                    sum(c["open"] + c["dropped"] for batch in mine for c in held.get(batch, [])), len(mine),
                 )
             )  # fmt: skip
         return UndoPreview(tuple(entities), tuple(self._rows.kept(MOST_SHOWN)), tuple(self._slow(entities)))

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from psycopg import sql as pgsql
 
-from connectors.postgres_retry import retry_totals
+from connectors.postgres_retry import retry_totals, unfilled
 from connectors.postgres_schema import SCHEMA
 from engine.check import CheckedEntity
 from engine.compile import is_hashed
@@ -163,6 +163,9 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
     problems += _lost_and_doubled(duck)
     problems += _mismatches(duck)
     problems += _ledger_differs(ctx, entity, stayed, read, loaded, excluded, quarantined)
+    if entity.deferred and (todo := unfilled(target, entity.name)):
+        line = f"references of rows that left the quarantine were not looked up, in {len(todo):,} batches"
+        problems.append(f"{line}: `migrate quarantine retry {ctx.paths.job}` goes on")
     problems += _unresolved(ctx, entity)
     problems += _low_sequence(ctx, entity)
     if read != loaded + excluded + quarantined:

@@ -29,6 +29,7 @@ from engine.context import Context
 from engine.load import LoadOutcome, load
 from engine.plan import parse_plan
 from engine.prepare import try_queries
+from engine.quarantine import drop, droppable
 from engine.retry import EditedRows, Retry, RetryOutcome
 from engine.retry_plan import check_next
 from engine.undo import Undo, UndoOutcome
@@ -122,6 +123,14 @@ class EngineJob:
             checked = check_next(ctx, parse_plan(plan)) if plan else None
             return Retry(ctx, checked=checked, edited=edited, **narrowed).run()
 
+    def drop(self, entity: str = "", signature: str = "") -> int:
+        """Gives up open rows in quarantine; how many."""
+        with self.latest().running() as ctx:
+            found = droppable(ctx.paths, ctx.workspace, ctx.target, ctx.checked.plan, entity, signature)
+            dropped = drop(found)
+        assert dropped == found.rows
+        return dropped
+
     def verified(self) -> Verification:
         """What verification finds, under the last plan of the log."""
         with self.latest().running() as ctx:
@@ -134,6 +143,17 @@ class EngineJob:
         child.join(120)
         assert child.exitcode is not None, "the child hangs"
         return child.exitcode
+
+
+def load_and_verify(job: EngineJob, processes: int = 0) -> None:
+    """What a person's command does: loads, and verifies. With `processes` every second part is transformed in one."""
+    if processes:
+        engine.workers._WORTH_A_PROCESS = 1
+    with job.running() as ctx:
+        ctx.processes = processes
+        load(ctx)
+        result = verify(ctx)
+    assert result.ok, [entity.problems for entity in result.entities]
 
 
 _CHILDREN = multiprocessing.get_context("forkserver")

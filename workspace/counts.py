@@ -53,7 +53,8 @@ class Counts:
 @dataclass(frozen=True, slots=True)
 class Batch:
     """A committed batch: its counts, the plan version that moved it, and its failures by signature. Of the counts,
-    `retried` are those of rows that left the quarantine later; `dropped` are rows given up, by signature."""
+    `retried` are those of rows that left the quarantine later, and `references` how many of them had some filled;
+    `dropped` are rows given up, by signature."""
 
     counts: Counts
     plan_version: int
@@ -62,6 +63,7 @@ class Batch:
     signatures: tuple[tuple[str, int], ...] = ()
     dropped: tuple[tuple[str, int], ...] = ()
     retried: Counts = Counts()
+    references: int = 0
 
 
 def batch_of(event: BatchCommitted) -> Batch:

@@ -65,7 +65,6 @@ class EntityProgress:
     failures: Mapping[str, Failure] = field(default_factory=dict)
     completed: bool = False
     undone: Numbered[BatchUndone] = field(default_factory=Numbered)
-    retried: Numbered[BatchRetried] = field(default_factory=Numbered)
 
     @property
     def dropped(self) -> int:
@@ -148,10 +147,9 @@ class EntityProgress:
         left = Counts(read=event.refused, inserted=event.refused)
         return replace(
             undone,
-            batches=self.batches.put(
-                event.batch, replace(batch, counts=left, signatures=(), dropped=(), retried=Counts())
-            ),
+            batches=self.batches.put(event.batch, Batch(left, batch.plan_version, batch.seconds, batch.recovered)),
             counts=self.counts - batch.counts + left,
+            filled=self.filled - batch.references,
             failures=failures,
         )
 
@@ -172,16 +170,14 @@ class EntityProgress:
             return self
         left = event.inserted + event.updated + event.unchanged + event.excluded
         moved = Counts(0, event.inserted, event.updated, event.unchanged, 0, event.excluded, -left)
-        earlier = self.retried.get(event.batch)
-        change = moved - batch.retried
-        batch = replace(batch, counts=batch.counts + change, retried=moved)
+        change, filled = moved - batch.retried, event.references - batch.references
+        batch = replace(batch, counts=batch.counts + change, retried=moved, references=event.references)
         return replace(
             self,
             batches=self.batches.put(event.batch, batch),
             counts=self.counts + change,
-            filled=self.filled + event.references - (earlier.references if earlier else 0),
+            filled=self.filled + filled,
             seconds=self.seconds + event.seconds,
-            retried=self.retried.put(event.batch, event),
         )._with_clusters(event.batch, event.clusters)
 
     def _with_clusters(self, number: int, clusters: Sequence[Mapping[str, Any]]) -> EntityProgress:
@@ -240,11 +236,8 @@ class EntityProgress:
             },
             "quarantine": {"open": self.counts.quarantined - self.dropped, "dropped": self.dropped},
             "retried": {
-                "batches": len(self.retried),
-                **{
-                    name: sum(getattr(event, name) for _, event in self.retried)
-                    for name in ("inserted", "updated", "unchanged", "excluded")
-                },
+                name: sum(getattr(batch.retried, name) for _, batch in self.batches)
+                for name in ("inserted", "updated", "unchanged", "excluded")
             },
             "completed": self.completed,
             "undone": {

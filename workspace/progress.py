@@ -171,7 +171,7 @@ class Progress:
                 phases = {**self.phases, "undo": at}
                 return replace(self, phase="undo", phases=phases, taken_back=True, **_RUNNING)
             case QuarantineRetried():
-                return replace(self, phase="retry", phases={**self.phases, "retry": at}, **_RUNNING)
+                return replace(self, phase="retry", phases={**self.phases, "retry": at})
             case BatchUndone() | BatchRetried():
                 return replace(self, verified=None, verification={})._with_entity(event.entity, event)
             case PartStaged() | StageCompleted() | QuarantineSeen() | RowsDropped() | EntityCompleted():

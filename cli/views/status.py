@@ -42,7 +42,13 @@ def show(console: Console, job: str, state: State, holder: str | None) -> None:
 
 
 def show_entities(console: Console, progress: Progress) -> None:
-    """The equation, a row an entity and the sum; rows without an outcome are shown where there are any."""
+    """The equation, a row an entity and the sum; rows without an outcome, and those among the quarantined that were
+    dropped, are shown where there are any."""
+    dropped = sum(entity.dropped for entity in progress.entities.values())
+
+    def gave_up(rows: int) -> list[int]:
+        return [rows] if dropped else []
+
     names = ["read", "loaded", "merged", "excluded", "quarantined", *(["missing"] if progress.counts.missing else [])]
     rows = []
     for name, entity in progress.entities.items():
@@ -50,9 +56,9 @@ def show_entities(console: Console, progress: Progress) -> None:
         done = "all" if entity.completed else f"{len(entity.batches)} of {parts}"
         if entity.undone:
             done += f", {len(entity.undone)} taken back"
-        rows.append([name, *(getattr(entity.counts, each) for each in names), done])
-    total = ["all", *(getattr(progress.counts, each) for each in names), ""]
-    headings = [Heading("entity"), *map(number, names), Heading("batches")]
+        rows.append([name, *(getattr(entity.counts, each) for each in names), *gave_up(entity.dropped), done])
+    total = ["all", *(getattr(progress.counts, each) for each in names), *gave_up(dropped), ""]
+    headings = [Heading("entity"), *map(number, [*names, *(["dropped"] if dropped else [])]), Heading("batches")]
     show_table(console, headings, rows, total=total)
 
 
@@ -71,7 +77,7 @@ def next_commands(job: str, progress: Progress, holder: str | None) -> list[str]
             lines.append(f"migrate undo {job}         tries again to take back the rows that stayed")
     elif state in ("stopped", "interrupted", "failed", "waiting"):
         lines.append(f"migrate resume {job}       goes on where it stopped")
-    if progress.counts.quarantined:
+    if any(failure.open for entity in progress.entities.values() for failure in entity.failures.values()):
         lines.append(f"migrate quarantine list {job}")
     if state == "done":
         lines.append(f"migrate verify {job}")

@@ -31,6 +31,8 @@ def show(console: Console, job: str, found: Verification) -> None:
     for entity in found.entities:
         for problem in entity.problems:
             console.print(f"{entity.entity or job}: {one_line(problem)}", style="bold red")
+        if entity.dropped:
+            console.print(f"{entity.entity}: {entity.dropped:,} of the quarantined rows were dropped")
         for note in entity.notes:
             console.print(f"{entity.entity}: {one_line(note)}")
     if found.ok:
