@@ -43,18 +43,21 @@ _OURS = {
 
 
 def _rows(entity: CheckedEntity, checked: CheckedPlan) -> sql.Composed:
-    columns = []
+    columns, joins = [], []
     for column in entity.target.columns:
         name = sql.Identifier(column.name)
         plan = entity.plan.fields.get(column.name)
         if entity.id_column is not None and column.name == entity.id_column.name and entity.plan.id == "sequence":
             continue
         if plan is not None and plan.ref is not None and checked.plan.entities[plan.ref].id == "sequence":
-            columns.append(
+            # a join, since our schema has no index by new id
+            alias = sql.Identifier(f"old {column.name}")
+            columns.append(sql.SQL("{}.old_id AS {}").format(alias, name))
+            joins.append(
                 sql.SQL(
-                    "(SELECT r.old_id FROM packhorse.crosswalk r JOIN packhorse.entity n ON n.id = r.entity_id "
-                    "WHERE n.name = {} AND r.new_id = t.{}::text) AS {}"
-                ).format(sql.Literal(plan.ref), name, name)
+                    "LEFT JOIN packhorse.crosswalk {0} ON {0}.new_id = t.{1}::text "
+                    "AND {0}.entity_id = (SELECT id FROM packhorse.entity WHERE name = {2})"
+                ).format(alias, name, sql.Literal(plan.ref))
             )
         else:
             columns.append(sql.SQL("t.{}").format(name))
@@ -66,8 +69,11 @@ def _rows(entity: CheckedEntity, checked: CheckedPlan) -> sql.Composed:
         )
     return sql.SQL(
         "SELECT x.old_id, {} FROM packhorse.crosswalk x JOIN packhorse.entity e ON e.id = x.entity_id AND e.name = {} "
-        'LEFT JOIN {} t ON {} = x.new_id ORDER BY x.old_id COLLATE "C"'
-    ).format(sql.SQL(", ").join(columns), sql.Literal(entity.name), sql.Identifier(entity.plan.to), new_id)
+        'LEFT JOIN {} t ON {} = x.new_id {} ORDER BY x.old_id COLLATE "C"'
+    ).format(
+        sql.SQL(", ").join(columns), sql.Literal(entity.name), sql.Identifier(entity.plan.to), new_id,
+        sql.SQL(" ").join(joins),
+    )  # fmt: skip
 
 
 def _copy(connection: psycopg.Connection[tuple[object, ...]], query: sql.Composable, path: Path) -> str:
