@@ -96,6 +96,8 @@ def _new_york(values: Callable[[int, str], int]) -> Counter[str]:
         (lambda year, week: 1 if week != "0" else int(year < 2005), "too little"),  # neither few nor surely many
         (lambda year, week: 9_000 if (year, week) == (2010, "1") else 0, "too little"),  # one import
         (lambda year, week: 9_000 if year == 2010 and week != "0" else 0, "too little"),  # a week of imports
+        (lambda year, week: 50 if week < "0" else 9_000 * int((year, week) == (2010, "1")), "too little"),
+        (lambda year, week: 50 if week > "0" else 9_000 * int((year, week) == (2010, "-1")), "too little"),
         (lambda year, week: 50 if week in ("1", "2") else 0, "too little"),  # UTC, and a timer that keeps summer time
         (lambda year, week: 50 if week in ("-1", "-2") else 0, "too little"),
         (lambda year, week: 50 if week in ("-1", "-2", "0") else 0, "refutes"),
@@ -266,6 +268,9 @@ def test_what_users_prefer_is_no_setting(
     for owner, there in (("user_id", []), ("assigned_user_id", []), ("modified_user_id", zones)):
         owned = _set(found, [("timezone", "Europe/Berlin", "7")], (*columns, owner), table)  # type: ignore[list-item]
         assert sorted(named_zones(owned, source)) == there, owner
+    for scope, there in (("users", []), ("system", zones)):
+        scoped = _set(found, [("timezone", "Europe/Berlin", scope)], (*columns, "scope"), table)  # type: ignore[list-item]
+        assert sorted(named_zones(scoped, source)) == there, scope
 
 
 class _Server:
