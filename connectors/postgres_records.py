@@ -30,6 +30,7 @@ class PostgresRecords(PostgresSession):
     def __init__(self, dsn: Dsn) -> None:
         super().__init__(dsn)
         self._job: tuple[int, str] | None = None
+        self._leased = False
         self._entities: dict[str, int] = {}
         self._names: dict[int, str] = {}
         self._batch: tuple[str, int, int] | None = None
@@ -88,11 +89,17 @@ class PostgresRecords(PostgresSession):
                 cursor.execute(f"SELECT host, pid, since::text FROM {SCHEMA}.job WHERE name = %s", [job])
                 holder = cursor.fetchone()
                 who = f"process {holder[1]} on {holder[0]}, since {holder[2]}" if holder else "another process"
-                raise JobLockedError(
-                    f"the job {job} is being run by {who}",
-                    where=self.dsn,
-                    advice="wait for it, or stop it there first",
-                )
+                # our own lost connection, or that of a process that was killed: the server is about to end it
+                ends = holder and holder[0] == host and (self._leased if holder[1] == pid else not _runs(holder[1]))
+                if not ends:
+                    raise JobLockedError(
+                        f"the job {job} is being run by {who}",
+                        where=self.dsn,
+                        advice="wait for it, or stop it there first",
+                    )
+                with self._connection.transaction():
+                    cursor.execute("SET LOCAL lock_timeout = '10s'")
+                    cursor.execute("SELECT pg_advisory_lock(hashtextextended('packhorse job ' || %s, 0))", [job])
             cursor.execute(
                 f"INSERT INTO {SCHEMA}.job (name, source, host, pid, since) VALUES (%s, %s, %s, %s, now()) "
                 f"ON CONFLICT (name) DO UPDATE SET host = excluded.host, pid = excluded.pid, since = excluded.since RETURNING id, source",
@@ -106,7 +113,7 @@ class PostgresRecords(PostgresSession):
                     where=self.dsn,
                     advice="give this one another name with --job",
                 )
-            self._job = (row[0], job)
+            self._job, self._leased = (row[0], job), True
 
     def know(self, job: str) -> bool:
         """Finds a job to read about, without a lease. False when the target doesn't know it."""
@@ -165,9 +172,9 @@ class PostgresRecords(PostgresSession):
         return self._entities[entity]
 
     def reconnect(self) -> None:
-        """A new connection in place of a lost one, with the lease taken again; TargetLostError while there is none."""
+        """A new connection in place of a lost one, with a lease taken again; TargetLostError while there is none."""
         super().reconnect()
-        if self._job is not None:
+        if self._leased and self._job is not None:
             self.lease(self._job[1], self.source_of_job())
 
     # -- the ledger -------------------------------------------------------------------------------
@@ -341,3 +348,14 @@ class PostgresRecords(PostgresSession):
         ):
             rows = rows.append_column(name, pa.repeat(pa.scalar(str(value)), rows.num_rows))
         return rows
+
+
+def _runs(pid: int) -> bool:
+    """True where this machine has a process of that number."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

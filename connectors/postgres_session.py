@@ -74,7 +74,8 @@ class PostgresSession:
     @contextmanager
     def savepoint(self) -> Iterator[None]:
         """What happens within is undone when it raises RowsRefusedError."""
-        self._connection.execute("SAVEPOINT packhorse")
+        with self._reached():
+            self._connection.execute("SAVEPOINT packhorse")
         try:
             yield
         except RowsRefusedError:

@@ -13,6 +13,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from workspace.errors import JobFailedError
+
 
 class Kind(Enum):
     """The family of a column's type, the same for every system."""
@@ -242,9 +244,14 @@ class RowsRefusedError(Exception):
         self.line = line
 
 
-class TargetLostError(Exception):
+class TargetLostError(JobFailedError):
     """The connection or the server is gone, or something that passes stood in the way (deadlock, time-out,
     too many connections): what was not committed isn't there, and trying again may work."""
+
+    def __init__(
+        self, what: str, *, where: str = "", advice: str = "see that the target answers, then give the command again"
+    ) -> None:
+        super().__init__(what, where=where, advice=advice)
 
 
 class Target(Protocol):

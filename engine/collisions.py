@@ -24,6 +24,7 @@ from connectors.protocols import UniqueKey
 from engine.check import CheckedEntity
 from engine.query import LOADED, identifier, literal, read_parts
 from engine.transform import execute
+from workspace.disk import disk_errors
 
 SOURCE_KEY = "source key"
 """The `index` of rows that lost because another row has the same source key."""
@@ -249,7 +250,8 @@ class Settler:
             },
             schema=_SCHEMA_OF_LOSERS,
         )
-        pq.write_table(table, path)
+        with disk_errors():
+            pq.write_table(table, path)
         return Losers(path, len(losers))
 
 
@@ -312,7 +314,7 @@ def held_keys(target: PostgresTarget, entity: CheckedEntity, folder: Path, *, ou
         )
         path = folder / f"held-{len(found)}.parquet"
         names = [*names, "deleted"]
-        with pq.ParquetWriter(path, pa.schema([(n, pa.string()) for n in names])) as writer:
+        with disk_errors(), pq.ParquetWriter(path, pa.schema([(n, pa.string()) for n in names])) as writer:
             for batch in target.stream(statement, names):
                 writer.write_batch(batch)
         found[check.key.name] = path

@@ -65,13 +65,7 @@ def load(ctx: Context) -> LoadOutcome:
     Raises InterruptedJobError when `ctx.stop` said so between two batches, JobFailedError where retrying
     did not help; either way `load` goes on where it stopped when called again.
     """
-    target = ctx.target
-    target.prepare()
-    target.lease(ctx.paths.job, ctx.source_identity)
-    for entity in ctx.checked.entities:
-        target.register_entity(ctx.source_identity, entity.name, entity.plan.to)
-    ledger = {(row.entity, row.batch, row.step): row for row in target.ledger()}
-    _catch_up(ctx, ledger)
+    ledger = persist(ctx, "taking the job", partial(_take_job, ctx))
     preparer = Preparer(ctx.paths, ctx.checked)
     changes: dict[str, dict[str, int]] = {}
     before = len(ledger)
@@ -93,7 +87,8 @@ def load(ctx: Context) -> LoadOutcome:
                 changes[entity.name][name] = changes[entity.name].get(name, 0) + count
         for entity in ctx.checked.entities:
             if entity.id_column is not None and entity.id_column.sequence:
-                target.raise_sequence(entity.target, entity.id_column.name, entity.id_column.sequence)
+                raise_ = partial(ctx.target.raise_sequence, entity.target, entity.id_column.name)
+                persist(ctx, f"the sequence of {entity.name}", partial(raise_, entity.id_column.sequence))
     finally:
         preparer.close()
     first = [row for row in ledger.values() if row.step == 1 and not row.undone]
@@ -109,6 +104,18 @@ def load(ctx: Context) -> LoadOutcome:
     )
 
 
+def _take_job(ctx: Context) -> dict[tuple[str, int, int], LedgerRow]:
+    """Takes the job in the target; its ledger, with which the log has caught up."""
+    target = ctx.target
+    target.prepare()
+    target.lease(ctx.paths.job, ctx.source_identity)
+    for entity in ctx.checked.entities:
+        target.register_entity(ctx.source_identity, entity.name, entity.plan.to)
+    ledger = {(row.entity, row.batch, row.step): row for row in target.ledger()}
+    _catch_up(ctx, ledger)
+    return ledger
+
+
 def _catch_up(ctx: Context, ledger: dict[tuple[str, int, int], LedgerRow]) -> None:
     """Records batches that the target committed and the log doesn't tell of: the crash came in between."""
     told = {
@@ -119,6 +126,13 @@ def _catch_up(ctx: Context, ledger: dict[tuple[str, int, int], LedgerRow]) -> No
     for key, row in ledger.items():
         if key not in told:
             _record_recovered(ctx, row, 0.0)
+
+
+def _recover(ctx: Context, key: tuple[str, int, int], started: float) -> LedgerRow:
+    """The ledger row of a batch that an earlier try did commit, though its answer was lost; the log is told."""
+    row = next(r for r in ctx.target.ledger() if (r.entity, r.batch, r.step) == key)
+    _record_recovered(ctx, row, time.monotonic() - started)
+    return row
 
 
 def _record_recovered(ctx: Context, row: LedgerRow, seconds: float) -> None:
@@ -150,10 +164,17 @@ class _Loading:
         needed = entity.deferred or any(entity.name in other.references for other in ctx.checked.entities)
         if self._all_there():
             if needed:
-                self._preparer.take_crosswalk(entity, ctx.target)
+                self._take_crosswalk()
+            self._complete()
             return {}
-        self._existing = self._preparer.existing(entity, ctx.target)
-        self._settler = self._preparer.settler(entity, ctx.target, ours=True)
+        self._existing = persist(
+            ctx, f"reading the crosswalk of {entity.name}", partial(self._preparer.existing, entity, ctx.target)
+        )
+        self._settler = persist(
+            ctx,
+            f"reading the keys in {entity.plan.to}",
+            partial(self._preparer.settler, entity, ctx.target, ours=True),
+        )
         self._quarantined = sum(row.quarantined for key, row in ledger.items() if key[0] == entity.name)
         self._notes = self._preparer.note_crosswalk(entity) if needed and self._existing is None else None
         # The refused rows of one batch are looked up while the next is sorted: by a cursor of their own.
@@ -164,12 +185,23 @@ class _Loading:
             if self._notes:
                 self._notes.drop()
             raise
-        ctx.workspace.record(EntityCompleted(entity.name))
+        self._complete()
         if self._notes:
             self._notes.finish()
         elif needed:
-            self._preparer.take_crosswalk(entity, ctx.target)
+            self._take_crosswalk()
         return dict(self._changes)
+
+    def _take_crosswalk(self) -> None:
+        """Has those that refer to the entity use the crosswalk that the target has of it."""
+        take = partial(self._preparer.take_crosswalk, self._entity, self._ctx.target)
+        persist(self._ctx, f"reading the crosswalk of {self._entity.name}", take)
+
+    def _complete(self) -> None:
+        """Tells the log, unless an earlier run did, that the entity's batches are all in the ledger."""
+        done = EntityCompleted(self._entity.name)
+        if all(entry.event != done for entry in self._ctx.workspace.events(types=[EntityCompleted])):
+            self._ctx.workspace.record(done)
 
     def _all_there(self) -> bool:
         """True where an earlier run staged the whole entity and the ledger has each of its batches."""
@@ -254,9 +286,7 @@ class _Loading:
             partial(commit_batch, ctx.target, self._lookup, ctx.paths, entity, part, rows, ctx.checked.plan.version),
         )
         if did is None:
-            # A try before this one did commit, though its answer was lost.
-            self._ledger[key] = next(r for r in ctx.target.ledger() if (r.entity, r.batch, r.step) == key)
-            _record_recovered(ctx, self._ledger[key], time.monotonic() - started)
+            self._ledger[key] = persist(ctx, "reading the ledger", partial(_recover, ctx, key, started))
             if self._notes:
                 self._notes.drop()
                 self._notes = None
@@ -291,8 +321,7 @@ def _fill_references(
                 partial(fill_part, ctx, preparer, entity, resolved, part, done),
             )
             if result is None:
-                ledger[key] = next(r for r in ctx.target.ledger() if (r.entity, r.batch, r.step) == key)
-                _record_recovered(ctx, ledger[key], time.monotonic() - started)
+                ledger[key] = persist(ctx, "reading the ledger", partial(_recover, ctx, key, started))
             else:
                 ledger[key], missing = result
                 changes.update(missing)
@@ -313,6 +342,7 @@ def persist(ctx: Context, what: str, act: Callable[[], T], again: str = "migrate
             with attempt:
                 attempt_number += 1
                 if attempt_number > 1:
+                    _stop_if_asked(ctx)
                     ctx.target.reconnect()
                 try:
                     return act()

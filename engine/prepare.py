@@ -6,6 +6,7 @@ Shared by the preview, which writes nothing to the target, and by the load.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from engine.duck import open_duck
 from engine.query import LOADED, Query, literal, read_parts
 from engine.stage import part_path
 from engine.transform import Counts, execute, take_up_part, transform_part
+from workspace.disk import disk_errors
 from workspace.errors import ExpressionError
 from workspace.events import PartStaged
 from workspace.paths import JobPaths
@@ -145,22 +147,26 @@ class CrosswalkNotes:
 
     def __init__(self, preparer: Preparer, entity: CheckedEntity, path: Path) -> None:
         self._preparer, self._entity, self._path = preparer, entity, path
-        self._writer = pq.ParquetWriter(path, _CROSSWALK, compression="lz4")
+        with disk_errors():
+            self._writer = pq.ParquetWriter(path, _CROSSWALK, compression="lz4")
 
     def add(self, rows: pa.Table) -> None:
         """Adds old_id and new_id of rows that are in the target."""
         nulls = pa.nulls(rows.num_rows, pa.string())
         columns = {name: rows[name] if name in ("old_id", "new_id") else nulls for name in CROSSWALK_COLUMNS}
-        self._writer.write_table(pa.table(columns, schema=_CROSSWALK))
+        with disk_errors():
+            self._writer.write_table(pa.table(columns, schema=_CROSSWALK))
 
     def finish(self) -> None:
         """Has those that refer to the entity use these notes."""
-        self._writer.close()
+        with disk_errors():
+            self._writer.close()
         self._preparer.crosswalks[self._entity.name] = self._path
 
     def drop(self) -> None:
         """Throws the notes away: they are not the whole."""
-        self._writer.close()
+        with suppress(OSError):  # what could not be written isn't missed
+            self._writer.close()
 
 
 def try_queries(paths: JobPaths, checked: CheckedPlan) -> None:
@@ -208,6 +214,6 @@ def _refusal(
 
 
 def _write(path: Path, batches: Iterable[pa.RecordBatch]) -> None:
-    with pq.ParquetWriter(path, _CROSSWALK) as writer:
+    with disk_errors(), pq.ParquetWriter(path, _CROSSWALK) as writer:
         for batch in batches:
             writer.write_batch(batch)

@@ -48,12 +48,17 @@ def transform_part(duck: duckdb.DuckDBPyConnection, query: Query, part: Path, ou
     temporary = out.with_suffix(f".{os.getpid()}.writing")
     with disk_errors():
         out.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    execute(duck, f"COPY ({query.over(part)}) TO {literal(str(temporary))} (FORMAT parquet, COMPRESSION lz4)")
-    counts = count_part(duck, temporary)
-    with disk_errors():
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        temporary.rename(out)
+    try:
+        execute(duck, f"COPY ({query.over(part)}) TO {literal(str(temporary))} (FORMAT parquet, COMPRESSION lz4)")
+        counts = count_part(duck, temporary)
+        with disk_errors():
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
+            temporary.rename(out)
+    except BaseException:
+        # a full disk would stay full of it
+        temporary.unlink(missing_ok=True)
+        raise
     return counts
 
 

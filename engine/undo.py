@@ -168,7 +168,7 @@ class Undo:
         name, number = self._batch or ("", None)
         self._workspace.record(UndoStarted(name, number))
         fault_point("undo begun")
-        self._catch_up()
+        self._persist("reading the ledger", self._catch_up)
         deleted = restored = 0
         while True:
             moved = 0
@@ -187,7 +187,7 @@ class Undo:
                 self._progress(Progress("undo", row.entity, gone[row.entity], totals[row.entity]))
                 moved += done.deleted + done.restored
                 deleted, restored = deleted + done.deleted, restored + done.restored
-            kept, shown = self._kept()
+            kept, shown = self._persist("looking at what stays", self._kept)
             if not moved or not kept:
                 return UndoOutcome(deleted, restored, kept, shown)
             # what kept a row may be gone itself by now

@@ -7,6 +7,7 @@ quarantined by SQL in the target, where each row's hash is computed again from w
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,13 @@ from engine.check import CheckedEntity
 from engine.compile import is_hashed
 from engine.context import Context, Progress
 from engine.faults import fault_point
+from engine.load import persist
 from engine.prepare import Preparer
 from engine.query import literal
 from engine.retried_rows import stage_keys
 from engine.stager import completed_stage, recorded_parts
 from engine.transform import execute
+from workspace.disk import disk_errors
 from workspace.errors import InterruptedJobError, PackhorseError
 from workspace.events import PhaseStarted, Verified
 
@@ -75,20 +78,23 @@ def verify(ctx: Context, *, ask_source: bool = True) -> Verification:
     """
     ctx.workspace.record(PhaseStarted("verify"))
     fault_point("in verify")
-    if not ctx.target.know(ctx.paths.job):
+    again = f"migrate verify {ctx.paths.job}"
+    if not persist(ctx, "taking the job", partial(ctx.target.know, ctx.paths.job), again):
         result = Verification(False, (_nothing_loaded(ctx),))
         ctx.workspace.record(Verified(False, result.to_dict()))
         return result
     preparer = Preparer(ctx.paths, ctx.checked, "verify")
     entities = []
     for entity in ctx.checked.entities:
-        ctx.target.know_entity(ctx.source_identity, entity.name, entity.plan.to)
+        know = partial(ctx.target.know_entity, ctx.source_identity, entity.name, entity.plan.to)
+        persist(ctx, "taking the job", know, again)
     try:
         for entity in ctx.checked.entities:
             if ctx.stop():
                 raise InterruptedJobError("interrupted while verifying", advice=f"migrate verify {ctx.paths.job}")
             ctx.progress(Progress("verify", entity.name))
-            entities.append(_verify_entity(ctx, preparer, entity, ask_source))
+            act = partial(_verify_entity, ctx, preparer, entity, ask_source)
+            entities.append(persist(ctx, f"verifying {entity.name}", act, again))
     finally:
         preparer.close()
     result = Verification(all(not e.problems for e in entities), tuple(entities))
@@ -373,6 +379,6 @@ def _low_sequence(ctx: Context, entity: CheckedEntity) -> list[str]:
 
 
 def _write(path: Path, batches: Any) -> None:
-    with pq.ParquetWriter(path, pa.schema([(name, pa.string()) for name in _NAMES])) as writer:
+    with disk_errors(), pq.ParquetWriter(path, pa.schema([(name, pa.string()) for name in _NAMES])) as writer:
         for batch in batches:
             writer.write_batch(batch)

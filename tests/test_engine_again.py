@@ -15,7 +15,7 @@ from engine.quarantine import quarantined_rows
 from engine.verify import verify
 from sample_data.servers import Database, PostgresServer
 from tests.engine_jobs import EngineJob, records, sqlite_source
-from tests.test_engine_crash import PLAN, SOURCE, TARGET
+from tests.small_crm import PLAN, SOURCE, TARGET
 from workspace.errors import InterruptedJobError, JobLockedError
 
 CHANGES = """

@@ -18,7 +18,7 @@ from engine.load import load
 from engine.verify import verify
 from sample_data.servers import Database, PostgresServer
 from tests.engine_jobs import EngineJob, sqlite_source
-from tests.test_engine_crash import PLAN, SOURCE, TARGET, dumps
+from tests.small_crm import PLAN, SOURCE, TARGET, dumps
 from workspace.errors import JobFailedError
 from workspace.events import BatchCommitted, RetryMade
 from workspace.log import Workspace

@@ -15,7 +15,7 @@ from engine.load import load
 from engine.verify import Verification, verify
 from sample_data.servers import Database, PostgresServer
 from tests.engine_jobs import EngineJob, sqlite_source, whole_target
-from tests.test_engine_crash import PLAN, SOURCE, TARGET
+from tests.small_crm import PLAN, SOURCE, TARGET
 from workspace.errors import JobFailedError
 from workspace.events import Verified
 
