@@ -1,7 +1,7 @@
 """Processes that transform parts beside the one that loads, since Python's own part of a transform keeps one core.
 
-Each opens the job's DuckDB, locked like any, and answers one task at a time over a pipe. It ends when the pipe
-does, so that none outlives a job, however that ends. Never writes to the target, the stage or the log.
+Each opens the job's DuckDB, locked like any, and answers one task at a time over a pipe. It ends at once when the
+job's process does, in the middle of a task too, so that none outlives a job, however that ends. Never writes to the target, the stage or the log.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import queue
 import signal
 import subprocess
 import sys
+import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -93,15 +94,17 @@ class Workers:
 class _Worker:
     def __init__(self, paths: JobPaths) -> None:
         self._connection, theirs = Pipe()
+        lives, self._alive = os.pipe()
         with theirs:
             self._process = subprocess.Popen(
                 # -P: the folder that `migrate` is called in may hold modules of our names
-                [sys.executable, "-P", "-m", "engine.workers", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
+                [sys.executable, "-P", "-m", "engine.workers", str(theirs.fileno()), str(lives)],
+                pass_fds=[theirs.fileno(), lives],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 env={**os.environ, "PYTHONPATH": str(_ROOT), "OPENBLAS_NUM_THREADS": "1", "PACKHORSE_FAULT": ""},
             )
+        os.close(lives)
         self._known: str | None = None
         self._send(paths)
 
@@ -122,6 +125,7 @@ class _Worker:
     def close(self) -> None:
         self._connection.close()
         self._process.wait()
+        os.close(self._alive)
 
     def _send(self, what: object) -> None:
         try:
@@ -157,11 +161,19 @@ def _serve(connection: Connection[Any, Any]) -> None:
         connection.send((counts, {k: s - before.get(k, 0.0) for k, s in spent.items()}))
 
 
+def _end_with(pipe: int) -> None:
+    """Ends the process when the pipe does, which the job's process holds open while it lives. What a task still
+    wrote after that would be newer than what the job, when it goes on, has staged anew."""
+    os.read(pipe, 1)
+    os._exit(0)
+
+
 def main() -> None:
-    """What a worker process does, over the pipe whose number it is called with, until that ends."""
+    """What a worker process does, over the pipes whose numbers it is called with, until they end."""
     # Ctrl-C and a service's stop reach the whole group; it's the parent who knows when to end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(int(sys.argv[2]),), daemon=True).start()
     with suppress(EOFError, OSError):
         _serve(Connection(int(sys.argv[1])))
 

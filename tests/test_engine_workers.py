@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,16 @@ import psycopg
 import pytest
 
 import engine.workers
+from bench.fault_kinds import run_child
+from engine.faults import fault_point
 from engine.load import load
+from engine.query import Query
 from engine.verify import verify
+from engine.workers import Task
 from sample_data.servers import Database
 from tests.engine_jobs import EngineJob, sqlite_source
 from workspace.errors import JobFailedError
+from workspace.paths import JobPaths
 
 TARGET = """
 CREATE TABLE firms(id uuid primary key, old text UNIQUE, name text NOT NULL, parent_id uuid REFERENCES firms);
@@ -119,6 +125,21 @@ def test_what_fails_in_a_process_is_told_as_anywhere(job: EngineJob) -> None:
             load(replace(ctx, processes=1, progress=cut_off))
         assert caught.value.advice
     assert not children()
+
+
+def hold_a_worker(base: str) -> None:
+    """A process transforms without end, for a job that is then killed."""
+    paths = JobPaths(Path(base), "job").create()
+    endless = Query(("SELECT max(hash(i)) FROM range(1000000000000) t(i)",), (), ())
+    with engine.workers.Workers(paths, 1) as workers:
+        workers.submit(Task("firms", endless, paths.stage / "in", paths.transformed / "out"))
+        fault_point("in copy")
+
+
+def test_a_transform_under_way_ends_with_its_job(tmp_path: Path) -> None:
+    """At once: what it still wrote would be taken for that of the job when that goes on."""
+    ended = run_child(partial(hold_a_worker, str(tmp_path)), "in copy", 1, lambda pid: os.kill(pid, signal.SIGKILL))
+    assert (ended.code, ended.struck) == (-signal.SIGKILL, True)
 
 
 def test_no_process_outlives_a_job_that_is_killed(job: EngineJob) -> None:
