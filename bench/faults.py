@@ -73,8 +73,8 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.faults")
-    parser.add_argument("--contacts", type=int, default=60, help="6,000 give a larger job, of some 30,000 rows")
-    parser.add_argument("--batch-rows", type=int, default=50)
+    parser.add_argument("--contacts", type=int, default=200, help="6,000 give a larger job, of some 30,000 rows")
+    parser.add_argument("--batch-rows", type=int, default=100)
     parser.add_argument("--seed", type=int, default=7, help="chooses which time a place is passed is struck")
     parser.add_argument("--kinds", nargs="*", default=[k.name for k in KINDS], metavar="KIND")
     parser.add_argument("--places", nargs="*", default=[*POINTS, *UNDO_POINTS], metavar="PLACE")
