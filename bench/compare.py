@@ -1,7 +1,7 @@
 """Dumps of a loaded target that can be compared byte for byte, whatever ids a sequence gave.
 
 Each entity's rows in the order of their source keys, an id of a sequence replaced by the source key that
-the crosswalk has for it; then the whole table's count, so that a row beside the crosswalk shows.
+the crosswalk has for it, and the checksums over such ids left out; then the whole table's count, so that a row beside the crosswalk shows.
 """
 
 from __future__ import annotations
@@ -27,17 +27,21 @@ def dump_target(target: str, checked: CheckedPlan, folder: Path) -> dict[str, st
                 sql.Literal(entity.plan.to), sql.Identifier(entity.plan.to)
             )
             digests[f"{entity.plan.to} count"] = _copy(connection, count, folder / f"{entity.plan.to}-count.csv")
+        sequenced = {e.name for e in checked.entities if e.plan.id == "sequence"}
+        hashed = [e.name for e in checked.entities if sequenced.isdisjoint(e.references)]
         for name, query in _OURS.items():
-            digests[name] = _copy(connection, sql.SQL(query), folder / f"{name}.csv")
+            statement = sql.SQL(query).format(hashed=sql.Literal(hashed))
+            digests[name] = _copy(connection, statement, folder / f"{name}.csv")
     return digests
 
 
 _OURS = {
-    "crosswalk": "SELECT e.name, x.batch, x.old_id, x.source_hash, x.target_hash FROM packhorse.crosswalk x "
+    "crosswalk": "SELECT e.name, x.batch, x.old_id, x.source_hash, CASE WHEN e.name = ANY({hashed}) THEN x.target_hash END FROM packhorse.crosswalk x "
     "JOIN packhorse.entity e ON e.id = x.entity_id ORDER BY 1, 3",
     "quarantine": "SELECT e.name, q.batch, q.key, q.field, q.code, q.signature, q.raw::text FROM packhorse.quarantine q "
     "JOIN packhorse.entity e ON e.id = q.entity_id ORDER BY 1, q.row",
-    "ledger": "SELECT e.name, l.batch, l.step, l.read, l.inserted, l.updated, l.unchanged, l.excluded, l.quarantined, l.checksum "
+    "ledger": "SELECT e.name, l.batch, l.step, l.read, l.inserted, l.updated, l.unchanged, l.excluded, l.quarantined, "
+    "CASE WHEN e.name = ANY({hashed}) THEN l.checksum END "
     "FROM packhorse.ledger l JOIN packhorse.entity e ON e.id = l.entity_id ORDER BY 1, 2, 3",
 }
 
