@@ -299,3 +299,13 @@ def test_killed_and_run_again(
     assert held == undisturbed
     job.retry(entity="people")  # the log catches up
     holds(job, cloud)
+
+
+def test_a_retried_row_is_taken_back_with_its_batch(job: EngineJob, cloud: psycopg.Connection[Any]) -> None:
+    job.retry(MENDED)
+    assert job.latest().undo().refused == 0
+    for table in ("companies", "persons", "packhorse.crosswalk", "packhorse.quarantine", "packhorse.retried"):
+        assert cloud.execute(f"SELECT count(*) FROM {table}".encode()).fetchone() == (0,), table
+    assert job.verified().ok
+    with pytest.raises(UsageError, match="there is nothing|taken back"):
+        job.retry()
