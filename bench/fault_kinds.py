@@ -185,11 +185,10 @@ def _fill(s: Struck) -> None:
     s.later.append(filler.unlink)
 
 
-def _kill_a_worker(s: Struck) -> None:
+def _kill_workers(s: Struck) -> None:
     for process in psutil.Process(s.pid).children():
         if "engine.workers" in process.cmdline():
             process.kill()
-            return
 
 
 def _held_back(s: Struck) -> None:
@@ -277,7 +276,7 @@ KINDS = (
     Kind("deadlock", _deadlock, settings=("deadlock_timeout = '50ms'",)),
     Kind("serialisation", _refuse_once),
     Kind("no connection left", _use_up_connections),
-    Kind("worker killed", _kill_a_worker, heals=False, needs="workers"),
+    Kind("workers killed", _kill_workers, heals=False, needs="workers"),
 )
 
 _REFUSALS = """

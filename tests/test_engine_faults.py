@@ -62,8 +62,8 @@ CELLS = [
     ("serialisation", "between passes:1", 0),
     ("no connection left", "before commit:2", 0),
     ("no connection left", "in verify:1", 0),
-    ("worker killed", "after part recorded:5", 2),
-    ("worker killed", "in copy:4", 2),
+    ("workers killed", "after part recorded:5", 2),
+    ("workers killed", "in copy:4", 2),
 ]
 UNDO_CELLS = [
     ("connection lost", "undo begun:1"),
