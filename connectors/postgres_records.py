@@ -6,9 +6,7 @@ at all: the transaction is the caller's.
 
 from __future__ import annotations
 
-import os
 import re
-import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -16,21 +14,19 @@ import pyarrow as pa
 from psycopg import errors, sql
 
 from connectors.dsn import Dsn
+from connectors.postgres_lease import PostgresLease
 from connectors.postgres_schema import SCHEMA, STEPS
-from connectors.postgres_session import PostgresSession
 from connectors.protocols import LedgerRow
-from workspace.errors import CatalogueError, JobLockedError, WorkspaceError
+from workspace.errors import CatalogueError, WorkspaceError
 
 CROSSWALK_COLUMNS = ("old_id", "new_id", "source_hash", "target_hash", "reference_hash", "job_id", "batch")
 
 
-class PostgresRecords(PostgresSession):
+class PostgresRecords(PostgresLease):
     """The tables of our own schema, through one session."""
 
     def __init__(self, dsn: Dsn) -> None:
         super().__init__(dsn)
-        self._job: tuple[int, str] | None = None
-        self._leased = False
         self._entities: dict[str, int] = {}
         self._names: dict[int, str] = {}
         self._batch: tuple[str, int, int] | None = None
@@ -71,64 +67,7 @@ class PostgresRecords(PostgresSession):
                     advice=f"GRANT CREATE ON DATABASE {self._connection.info.dbname} TO {self._connection.info.user}",
                 ) from None  # fmt: skip
 
-    def has_schema(self) -> bool:
-        """True where our schema is there."""
-        with self._reached(), self._connection.cursor() as cursor:
-            cursor.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [SCHEMA])
-            return cursor.fetchone() is not None
-
-    # -- the job ----------------------------------------------------------------------------------
-
-    def lease(self, job: str, source: str) -> None:
-        """Takes the job until this connection ends: an advisory lock, and a row that says who has it."""
-        host, pid = socket.gethostname(), os.getpid()
-        with self._reached(), self._connection.cursor() as cursor:
-            cursor.execute("SELECT pg_try_advisory_lock(hashtextextended('packhorse job ' || %s, 0))", [job])
-            got = cursor.fetchone()
-            if got is None or not got[0]:
-                cursor.execute(f"SELECT host, pid, since::text FROM {SCHEMA}.job WHERE name = %s", [job])
-                holder = cursor.fetchone()
-                who = f"process {holder[1]} on {holder[0]}, since {holder[2]}" if holder else "another process"
-                # our own lost connection, or that of a process that was killed: the server is about to end it
-                ends = holder and holder[0] == host and (self._leased if holder[1] == pid else not _runs(holder[1]))
-                if not ends:
-                    raise JobLockedError(
-                        f"the job {job} is being run by {who}",
-                        where=self.dsn,
-                        advice="wait for it, or stop it there first",
-                    )
-                with self._connection.transaction():
-                    cursor.execute("SET LOCAL lock_timeout = '10s'")
-                    cursor.execute("SELECT pg_advisory_lock(hashtextextended('packhorse job ' || %s, 0))", [job])
-            cursor.execute(
-                f"INSERT INTO {SCHEMA}.job (name, source, host, pid, since) VALUES (%s, %s, %s, %s, now()) "
-                f"ON CONFLICT (name) DO UPDATE SET host = excluded.host, pid = excluded.pid, since = excluded.since RETURNING id, source",
-                [job, source, host, pid],
-            )
-            row = cursor.fetchone()
-            assert row is not None
-            if row[1] != source:
-                raise JobLockedError(
-                    f"the target knows a job {job} of another source, {row[1]}",
-                    where=self.dsn,
-                    advice="give this one another name with --job",
-                )
-            self._job, self._leased = (row[0], job), True
-
-    def know(self, job: str) -> bool:
-        """Finds a job to read about, without a lease. False when the target doesn't know it."""
-        if not self.has_schema():
-            return False
-        with self._reached(), self._connection.cursor() as cursor:
-            cursor.execute(f"SELECT id FROM {SCHEMA}.job WHERE name = %s", [job])
-            row = cursor.fetchone()
-        if row is not None:
-            self._job = (row[0], job)
-        return row is not None
-
-    def source_of_job(self) -> str:
-        """The source that the job taken or known is of."""
-        return str(self.read(f"SELECT source FROM {SCHEMA}.job WHERE id = %s", [self.job_id])[0][0])
+    # -- entities -----------------------------------------------------------------------------------
 
     def register_entity(self, source: str, entity: str, table: str) -> int:
         """The number of an entity of that source in our schema, the same each time."""
@@ -157,12 +96,6 @@ class PostgresRecords(PostgresSession):
             self._names[rows[0][0]] = entity
         return bool(rows)
 
-    @property
-    def job_id(self) -> int:
-        """The number of the job taken or known."""
-        assert self._job is not None
-        return self._job[0]
-
     def knows_entity(self, entity: str) -> bool:
         """True for an entity registered or found."""
         return entity in self._entities
@@ -170,12 +103,6 @@ class PostgresRecords(PostgresSession):
     def entity_id(self, entity: str) -> int:
         """The number of a registered entity."""
         return self._entities[entity]
-
-    def reconnect(self) -> None:
-        """A new connection in place of a lost one, with a lease taken again; TargetLostError while there is none."""
-        super().reconnect()
-        if self._leased and self._job is not None:
-            self.lease(self._job[1], self.source_of_job())
 
     # -- the ledger -------------------------------------------------------------------------------
 
@@ -198,8 +125,10 @@ class PostgresRecords(PostgresSession):
 
     def take(self, row: LedgerRow) -> bool:
         """Puts the batch's row in the ledger, first of all in its transaction. False where it is there already:
-        the batch was committed before, by whomever, and must not be loaded again."""
+        the batch was committed before, by whomever, and must not be loaded again. LeaseLostError for one who joined a
+        lease that isn't held any more."""
         assert self._job is not None
+        self._hold()
         self.writes_as(row.entity, row.batch, 2 if row.step % 2 == 0 else 1)
         with self._reached(), self._connection.cursor() as cursor:
             cursor.execute(
@@ -348,14 +277,3 @@ class PostgresRecords(PostgresSession):
         ):
             rows = rows.append_column(name, pa.repeat(pa.scalar(str(value)), rows.num_rows))
         return rows
-
-
-def _runs(pid: int) -> bool:
-    """True where this machine has a process of that number."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -254,6 +254,11 @@ class TargetLostError(JobFailedError):
         super().__init__(what, where=where, advice=advice)
 
 
+class LeaseLostError(TargetLostError):
+    """The lease under which a process writes batches isn't held by the process that has the job: it is gone, or it
+    lost its connection and is about to take the lease again."""
+
+
 class Target(Protocol):
     """A system that records are carried into. All writing happens between `begin` and `commit`, and in the
     schema that is ours."""
