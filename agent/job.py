@@ -19,8 +19,8 @@ from agent.models.protocol import Encoder, Model
 from agent.questions import Question, open_questions, question_of, read_answer
 from agent.remedy import Applied, find_remedies
 from connectors.dsn import Dsn, open_source, open_target
-from connectors.postgres import PostgresTarget
 from connectors.protocols import Catalogue, Source
+from connectors.target import Target
 from engine.check import CheckedPlan, check_plan
 from engine.context import Context, Progress
 from engine.load import LoadOutcome, load
@@ -155,7 +155,7 @@ class _Run:
     """One process's part of a job."""
 
     def __init__(
-        self, request: JobRequest, paths: JobPaths, workspace: Workspace, source: Source, target: PostgresTarget,
+        self, request: JobRequest, paths: JobPaths, workspace: Workspace, source: Source, target: Target,
         identity: str, progress: Watch, stop: Callable[[], bool], confirm: Callable[[Preview], bool], ask: Ask | None,
     ) -> None:  # fmt: skip
         self._request, self._paths, self._workspace = request, paths, workspace

@@ -16,8 +16,8 @@ from workspace.belief import Belief
 from workspace.errors import UsageError
 
 if TYPE_CHECKING:  # the drivers are heavy: loaded by the verbs that need them
-    from connectors.postgres import PostgresTarget
     from connectors.protocols import Source
+    from connectors.target import Target
 
 GivenSource = Annotated[
     str | None,
@@ -55,7 +55,7 @@ def plan_dsn(side: str, given: str | None, named: str) -> str:
 
 
 @contextmanager
-def opened(source: str, target: str) -> Iterator[tuple[Source, PostgresTarget]]:
+def opened(source: str, target: str) -> Iterator[tuple[Source, Target]]:
     """Both systems, connected; closed at the end of the block. DsnError, ConnectError."""
     from connectors.dsn import open_source, open_target
 

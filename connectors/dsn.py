@@ -10,17 +10,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus
 
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from connectors.protocols import Source
+from connectors.target import Target
 from workspace.errors import DsnError
-
-if TYPE_CHECKING:
-    from connectors.postgres import PostgresTarget
 
 _SYSTEMS = {
     "mysql": "mysql",
@@ -141,7 +138,7 @@ def open_source(dsn: Dsn | str) -> Source:
     return CsvSource(dsn)
 
 
-def open_target(dsn: Dsn | str) -> PostgresTarget:
+def open_target(dsn: Dsn | str) -> Target:
     """A target to write to, connected. Raises DsnError where the system cannot be one, ConnectError."""
     dsn = Dsn.parse(dsn) if isinstance(dsn, str) else dsn
     if dsn.system != "postgres":

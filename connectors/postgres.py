@@ -6,40 +6,28 @@ customer's schema, never drops or disables a constraint or an index.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import pyarrow as pa
 from psycopg import sql
 
 from connectors.postgres_catalogue import read_catalogue
-from connectors.postgres_records import PostgresRecords
+from connectors.postgres_rows import found_row, held_json, name_of, same_row, shown_id
 from connectors.postgres_schema import SCHEMA
-from connectors.protocols import Catalogue, Column, Kind, Table
+from connectors.postgres_undo import PostgresUndone
+from connectors.postgres_undo_list import PostgresUndoList
+from connectors.protocols import Catalogue, Column, Kind, Table, TargetLostError, UniqueKey
+from connectors.records import FOUND_COLUMNS, LoadedEntity
+from workspace.errors import JobFailedError
 
 _NOT_DELETED = {Kind.BOOLEAN: "false", Kind.INTEGER: "0"}
 
 _SOURCE_KEY = "_ph_key"
-_HELD_AS_TEXT = (Kind.JSON, Kind.ARRAY, Kind.OTHER)
 
 
-def held_json(table: Table) -> sql.Composed:
-    """What a row of the table, called t, holds, as one jsonb. Kinds that JSON would spell another way (spaces and
-    repeated names of a json, bounds of an array, extensions' types) stand in it as their text."""
-    whole: list[sql.Composable] = [sql.SQL("to_jsonb(t)")]
-    for column in table.columns:
-        if column.kind in _HELD_AS_TEXT:
-            name = sql.Identifier(column.name)
-            whole.append(sql.SQL("jsonb_build_object({}, t.{}::text)").format(sql.Literal(column.name), name))
-    return sql.SQL(" || ").join(whole)
-
-
-def held_value(column: Column, held: sql.Composable) -> sql.Composed:
-    """The column's value in a jsonb that `held_json` made, in its own type; NULL where `held` is NULL."""
-    return sql.SQL("({} ->> {})::{}").format(held, sql.Literal(column.name), sql.SQL(column.type))
-
-
-class PostgresTarget(PostgresRecords):
-    """A connection to one PostgreSQL database; implements `connectors.protocols.Target`."""
+class PostgresTarget(PostgresUndone):
+    """A connection to one PostgreSQL database; implements `connectors.target.Target`."""
 
     # -- what is there ----------------------------------------------------------------------------
 
@@ -56,27 +44,19 @@ class PostgresTarget(PostgresRecords):
 
     def is_empty(self, table: Table) -> bool:
         """True where the table holds no row."""
-        return not self.read(sql.SQL("SELECT 1 FROM {} LIMIT 1").format(self.name_of(table)))
-
-    def name_of(self, table: Table) -> sql.Identifier:
-        """The table's name for a statement, quoted and with its schema."""
-        return (
-            sql.Identifier(table.schema, table.relation)
-            if table.schema
-            else sql.Identifier(table.relation or table.name)
-        )
+        return not self.read(sql.SQL("SELECT 1 FROM {} LIMIT 1").format(name_of(table)))
 
     # -- a batch ----------------------------------------------------------------------------------
 
-    def next_ids(self, sequence: str, count: int) -> list[str]:
-        """Takes `count` values of a sequence, as text, in order."""
+    def next_ids(self, table: Table, column: Column, count: int) -> list[str]:
+        """Takes `count` values of a column's sequence, as text, in order."""
         with self._reached(), self._connection.cursor() as cursor:
-            cursor.execute("SELECT nextval(%s::regclass)::text FROM generate_series(1, %s)", [sequence, count])
+            cursor.execute("SELECT nextval(%s::regclass)::text FROM generate_series(1, %s)", [column.sequence, count])
             return [row[0] for row in cursor]
 
     def insert(self, table: Table, columns: Sequence[str], rows: pa.Table) -> None:
         """COPY of text columns into a table. RowsRefusedError where a row can't enter; nothing entered then."""
-        self._copy(self.name_of(table), columns, rows)
+        self._copy(name_of(table), columns, rows)
 
     def stand_by(self, table: Table, columns: Sequence[str], rows: pa.Table, extra: Sequence[str] = ()) -> None:
         """COPY of the rows into a temporary table `packhorse_rows` with the table's own column types."""
@@ -86,7 +66,7 @@ class PostgresTarget(PostgresRecords):
             tail = sql.SQL("").join(sql.SQL(", NULL::text AS {}").format(sql.Identifier(e)) for e in extra)
             cursor.execute(
                 sql.SQL("CREATE TEMP TABLE packhorse_rows ON COMMIT DROP AS SELECT {}{} FROM {} WHERE false").format(
-                    listed, tail, self.name_of(table)
+                    listed, tail, name_of(table)
                 )
             )
         self._copy(sql.Identifier("pg_temp", "packhorse_rows"), [*columns, *extra], rows)
@@ -103,7 +83,7 @@ class PostgresTarget(PostgresRecords):
         back as JSON by identity (as text). `revived` is a deletion marker to clear in them. RowsRefusedError
         as for `insert`."""
         self.stand_by(table, columns, rows)
-        name = self.name_of(table)
+        name = name_of(table)
         same = sql.SQL(" AND ").join(sql.SQL("t.{0} = r.{0}").format(sql.Identifier(c)) for c in identity)
         changes = [sql.SQL("{0} = excluded.{0}").format(sql.Identifier(c)) for c in columns if c not in identity]
         if revived is not None:
@@ -138,18 +118,18 @@ class PostgresTarget(PostgresRecords):
         self.stand_by(table, [identity, *columns], rows, known)
         if known:
             same = sql.SQL("t.{0} = r.{0}").format(sql.Identifier(identity))
-            found = sql.SQL("(pg_temp.packhorse_rows r JOIN {} t ON {})").format(self.name_of(table), same)
+            found = sql.SQL("(pg_temp.packhorse_rows r JOIN {} t ON {})").format(name_of(table), same)
             self._keep_before(found, _SOURCE_KEY, held_json(table))
         pairs = sql.SQL(", ").join(sql.SQL("{0} = r.{0}").format(sql.Identifier(c)) for c in columns)
         with self._reached(), self._connection.cursor() as cursor:
             cursor.execute(
                 sql.SQL("UPDATE {} t SET {} FROM pg_temp.packhorse_rows r WHERE t.{} = r.{}").format(
-                    self.name_of(table), pairs, sql.Identifier(identity), sql.Identifier(identity)
+                    name_of(table), pairs, sql.Identifier(identity), sql.Identifier(identity)
                 )
             )
             return cursor.rowcount
 
-    def raise_sequence(self, table: Table, column: str, sequence: str) -> None:
+    def raise_sequence(self, table: Table, column: Column) -> None:
         """Sets a column's sequence above its highest value; never lowers it."""
         with self._reached():
             self._connection.execute(
@@ -157,9 +137,96 @@ class PostgresTarget(PostgresRecords):
                     "SELECT setval({seq}::regclass, greatest((SELECT max({col}) FROM {table}), (SELECT last_value FROM {name}))) "
                     "WHERE (SELECT max({col}) FROM {table}) IS NOT NULL AND (SELECT max({col}) FROM {table}) > (SELECT last_value FROM {name})"
                 ).format(
-                    seq=sql.Literal(sequence),
-                    col=sql.Identifier(column),
-                    table=self.name_of(table),
-                    name=sql.SQL(sequence),
+                    seq=sql.Literal(column.sequence),
+                    col=sql.Identifier(column.name),
+                    table=name_of(table),
+                    name=sql.SQL(column.sequence),
                 )
             )
+
+    # -- what it holds ----------------------------------------------------------------------------
+
+    def keys_held(
+        self, table: Table, key: UniqueKey, marker: Column | None, besides: LoadedEntity | None
+    ) -> Iterator[pa.RecordBatch]:
+        """What the table holds of a unique key: text columns k0, k1, ..., and `deleted`. Rows in the crosswalk of
+        `besides` are left out."""
+        parts = [sql.SQL("({})::text").format(_key_part(part, key, table)) for part in key.expressions]
+        deleted: sql.Composable = sql.SQL("'false'::text")
+        if marker is not None:
+            deleted = sql.SQL("(t.{0} IS NOT NULL AND t.{0}::text NOT IN ('false', '0'))::text").format(
+                sql.Identifier(marker.name)
+            )
+        conditions: list[sql.Composable] = [sql.SQL(f"({key.where})")] if key.where else []
+        if besides is not None:
+            conditions.append(
+                sql.SQL("NOT EXISTS (SELECT 1 FROM {} x WHERE x.entity_id = {} AND x.new_id = {})").format(
+                    sql.Identifier(SCHEMA, "crosswalk"),
+                    sql.Literal(self.entity_id(besides.name)),
+                    shown_id(besides.identity),
+                )
+            )
+        statement = sql.SQL("SELECT {}, {} FROM {} t {}").format(
+            sql.SQL(", ").join(parts),
+            deleted,
+            name_of(table),
+            sql.SQL("WHERE ") + sql.SQL(" AND ").join(conditions) if conditions else sql.SQL(""),
+        )
+        return self.stream(statement, [*(f"k{i}" for i in range(len(parts))), "deleted"])
+
+    def found_rows(self, entity: LoadedEntity) -> Iterator[pa.RecordBatch]:
+        """The entity's crosswalk beside the hashes of what the target holds now: FOUND_COLUMNS."""
+        found = found_row(entity)
+        statement = sql.SQL(
+            "SELECT x.old_id, x.new_id, x.batch, replace(x.target_hash::text, '-', ''), replace(x.reference_hash::text, '-', ''), "
+            "{}, {}, x.job_id = {} FROM {} x LEFT JOIN {} t ON {} WHERE x.entity_id = {}"
+        ).format(
+            found.hash,
+            found.reference,
+            sql.Literal(self.job_id),
+            sql.Identifier(SCHEMA, "crosswalk"),
+            name_of(entity.table),
+            same_row(entity.identity, "t", "x"),
+            sql.Literal(self.entity_id(entity.name)),
+        )
+        return self.stream(statement, FOUND_COLUMNS)
+
+    def dangling(self, table: Table, column: str, referred: Table, id_column: str) -> int:
+        """How many rows of `table` hold something in `column` that no row of `referred` has as its id."""
+        statement = sql.SQL(
+            "SELECT count(*) FROM {} t WHERE t.{} IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {} r WHERE r.{} = t.{})"
+        ).format(
+            name_of(table),
+            sql.Identifier(column),
+            name_of(referred),
+            sql.Identifier(id_column),
+            sql.Identifier(column),
+        )
+        return int(self.read(statement)[0][0])
+
+    def low_sequence(self, table: Table, column: Column) -> tuple[int, int] | None:
+        """Where a column's sequence stands below its highest value: the two; None where it doesn't."""
+        statement = sql.SQL("SELECT (SELECT max({}) FROM {}), (SELECT last_value FROM {})").format(
+            sql.Identifier(column.name), name_of(table), sql.SQL(column.sequence)
+        )
+        highest, last = self.read(statement)[0]
+        return (last, highest) if highest is not None and last < highest else None
+
+    # -- taking back ------------------------------------------------------------------------------
+
+    def undo_list(self, entities: Sequence[LoadedEntity], only: tuple[str, int] | None = None) -> PostgresUndoList:
+        """What can be taken back of the job known, or of one batch (entity, number) of it."""
+        return PostgresUndoList(self, entities, only)
+
+    def tidy(self, table: Table) -> None:
+        """Vacuums the table. Without the right to, the target leaves it out."""
+        with suppress(TargetLostError, JobFailedError):
+            self.execute(sql.SQL("VACUUM {}").format(name_of(table)))
+
+
+def _key_part(part: str, key: UniqueKey, table: Table) -> sql.Composable:
+    if part in key.columns:
+        column = table.column(part)
+        name = sql.Identifier("t", part)
+        return name if column is None or column.exact else sql.SQL("lower({}::text)").format(name)
+    return sql.SQL(part)

@@ -17,9 +17,8 @@ from connectors.dsn import Dsn
 from connectors.postgres_lease import PostgresLease
 from connectors.postgres_schema import SCHEMA, STEPS
 from connectors.protocols import LedgerRow
+from connectors.records import CROSSWALK_COLUMNS
 from workspace.errors import CatalogueError, WorkspaceError
-
-CROSSWALK_COLUMNS = ("old_id", "new_id", "source_hash", "target_hash", "reference_hash", "job_id", "batch")
 
 
 class PostgresRecords(PostgresLease):

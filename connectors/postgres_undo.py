@@ -1,79 +1,77 @@
 """What the ledger says of batches that were taken back, and the records of a batch that go with its rows.
 
-Functions over a target whose job and entities are known. The transaction is the caller's, as for all our records.
+The job and its entities are known. The transaction is the caller's, as for all our records.
 """
 
 from __future__ import annotations
 
 from psycopg import sql
 
-from connectors.postgres_records import PostgresRecords
+from connectors.postgres_quarantine import PostgresQuarantine
 from connectors.postgres_schema import SCHEMA
 from connectors.protocols import LedgerRow
-
-Undone = tuple[int, int, int]
-"""Rows of a batch deleted and restored, over all times it was taken back, and rows that stay."""
+from connectors.records import Undone
 
 
-def entities_of_job(records: PostgresRecords) -> list[str]:
-    """The entities that the job's ledger speaks of, by name."""
-    rows = records.read(
-        f"SELECT DISTINCT e.name FROM {SCHEMA}.ledger l JOIN {SCHEMA}.entity e ON e.id = l.entity_id WHERE l.job_id = %s ORDER BY 1",
-        [records.job_id],
-    )
-    return [row[0] for row in rows]
+class PostgresUndone(PostgresQuarantine):
+    """What of the ledger was taken back, through one session."""
 
+    def entities_of_job(self) -> list[str]:
+        """The entities that the job's ledger speaks of, by name."""
+        rows = self.read(
+            f"SELECT DISTINCT e.name FROM {SCHEMA}.ledger l JOIN {SCHEMA}.entity e ON e.id = l.entity_id WHERE l.job_id = %s ORDER BY 1",
+            [self.job_id],
+        )
+        return [row[0] for row in rows]
 
-def undone(records: PostgresRecords) -> dict[tuple[str, int, int], Undone]:
-    """The job's batches that were taken back, by entity, batch and step."""
-    rows = records.read(
-        f"SELECT e.name, l.batch, l.step, undone_deleted, undone_restored, undone_refused FROM {SCHEMA}.ledger l "
-        f"JOIN {SCHEMA}.entity e ON e.id = l.entity_id WHERE job_id = %s AND undone_at IS NOT NULL AND step <= 2 "
-        f"ORDER BY undone_at, entity_id, batch, step DESC",
-        [records.job_id],
-    )
-    return {tuple(row[:3]): (row[3], row[4], row[5]) for row in rows}
+    def undone(self) -> dict[tuple[str, int, int], Undone]:
+        """The job's batches that were taken back, by entity, batch and step."""
+        rows = self.read(
+            f"SELECT e.name, l.batch, l.step, undone_deleted, undone_restored, undone_refused FROM {SCHEMA}.ledger l "
+            f"JOIN {SCHEMA}.entity e ON e.id = l.entity_id WHERE job_id = %s AND undone_at IS NOT NULL AND step <= 2 "
+            f"ORDER BY undone_at, entity_id, batch, step DESC",
+            [self.job_id],
+        )
+        return {tuple(row[:3]): (row[3], row[4], row[5]) for row in rows}
 
+    def unkept_batches(self, entity: str) -> list[int]:
+        """The job's batches of an entity that wrote over rows of earlier jobs and did not keep what they held: an
+        older version loaded them."""
+        rows = self.read(
+            f"SELECT l.batch FROM {SCHEMA}.ledger l LEFT JOIN (SELECT batch, count(replaced) AS n FROM {SCHEMA}.crosswalk "
+            f"WHERE (entity_id, job_id) = (%s, %s) GROUP BY 1) x ON x.batch = l.batch WHERE (l.entity_id, l.job_id, l.step) = (%s, %s, 1) "
+            f"AND NOT l.keeps_before AND l.updated > coalesce(x.n, 0)",
+            [self.entity_id(entity), self.job_id] * 2,
+        )
+        return [row[0] for row in rows]
 
-def unkept_batches(records: PostgresRecords, entity: str) -> list[int]:
-    """The job's batches of an entity that wrote over rows of earlier jobs and did not keep what they held: an
-    older version loaded them."""
-    rows = records.read(
-        f"SELECT l.batch FROM {SCHEMA}.ledger l LEFT JOIN (SELECT batch, count(replaced) AS n FROM {SCHEMA}.crosswalk "
-        f"WHERE (entity_id, job_id) = (%s, %s) GROUP BY 1) x ON x.batch = l.batch WHERE (l.entity_id, l.job_id, l.step) = (%s, %s, 1) "
-        f"AND NOT l.keeps_before AND l.updated > coalesce(x.n, 0)",
-        [records.entity_id(entity), records.job_id] * 2,
-    )
-    return [row[0] for row in rows]
+    def hold(self, row: LedgerRow) -> bool:
+        """Locks the batch's row of the ledger until the transaction ends: who else takes it back waits. False where
+        there is none."""
+        found = self.read(
+            f"SELECT 1 FROM {SCHEMA}.ledger WHERE (job_id, entity_id, batch, step) = (%s, %s, %s, %s) FOR UPDATE",
+            self._key(row),
+        )
+        return bool(found)
 
+    def settle_undone(self, row: LedgerRow, deleted: int, restored: int, refused: int) -> Undone:
+        """Writes that the batch was taken back: rows deleted and restored count up, `refused` is what stays; all three
+        as they stand now. In a first step its rows in quarantine go too, and what was retried of them."""
+        if row.step == 1:
+            key = sql.SQL(", ").join(map(sql.Literal, self._key(row)[:3]))
+            for statement in (
+                "DELETE FROM {}.quarantine WHERE (job_id, entity_id, batch) = ({})",
+                "DELETE FROM {}.retried WHERE (job_id, entity_id, batch) = ({})",
+                "UPDATE {}.ledger SET undone_at = now() WHERE (job_id, entity_id, batch) = ({}) AND step > 2",
+            ):
+                self.execute(sql.SQL(statement).format(sql.Identifier(SCHEMA), key))
+        found = self.read(
+            f"UPDATE {SCHEMA}.ledger SET undone_at = now(), undone_deleted = undone_deleted + %s, "
+            f"undone_restored = undone_restored + %s, undone_refused = %s WHERE (job_id, entity_id, batch, step) = (%s, %s, %s, %s) "
+            f"RETURNING undone_deleted, undone_restored, undone_refused",
+            [deleted, restored, refused, *self._key(row)],
+        )
+        return found[0][0], found[0][1], found[0][2]
 
-def hold_batch(records: PostgresRecords, row: LedgerRow) -> None:
-    """Locks the batch's row of the ledger until the transaction ends: who else takes it back waits."""
-    records.read(
-        f"SELECT 1 FROM {SCHEMA}.ledger WHERE (job_id, entity_id, batch, step) = (%s, %s, %s, %s) FOR UPDATE",
-        _key(records, row),
-    )
-
-
-def settle_undone(records: PostgresRecords, row: LedgerRow, deleted: int, restored: int, refused: int) -> Undone:
-    """Writes that the batch was taken back: rows deleted and restored count up, `refused` is what stays; all three
-    as they stand now. In a first step its rows in quarantine go too, and what was retried of them."""
-    if row.step == 1:
-        key = sql.SQL(", ").join(map(sql.Literal, _key(records, row)[:3]))
-        for statement in (
-            "DELETE FROM {}.quarantine WHERE (job_id, entity_id, batch) = ({})",
-            "DELETE FROM {}.retried WHERE (job_id, entity_id, batch) = ({})",
-            "UPDATE {}.ledger SET undone_at = now() WHERE (job_id, entity_id, batch) = ({}) AND step > 2",
-        ):
-            records.execute(sql.SQL(statement).format(sql.Identifier(SCHEMA), key))
-    found = records.read(
-        f"UPDATE {SCHEMA}.ledger SET undone_at = now(), undone_deleted = undone_deleted + %s, "
-        f"undone_restored = undone_restored + %s, undone_refused = %s WHERE (job_id, entity_id, batch, step) = (%s, %s, %s, %s) "
-        f"RETURNING undone_deleted, undone_restored, undone_refused",
-        [deleted, restored, refused, *_key(records, row)],
-    )
-    return found[0][0], found[0][1], found[0][2]
-
-
-def _key(records: PostgresRecords, row: LedgerRow) -> list[int]:
-    return [records.job_id, records.entity_id(row.entity), row.batch, row.step]
+    def _key(self, row: LedgerRow) -> list[int]:
+        return [self.job_id, self.entity_id(row.entity), row.batch, row.step]

@@ -1,4 +1,4 @@
-"""What the engine asks of a source and of a target; each system answers in a file of its own.
+"""What the engine asks of a source, and the words for what both systems hold; what it asks of a target is in target.py.
 
 Sources send every value as text, just as the server gives it (binary stays binary): nothing is
 interpreted on the way in. A catalogue says what is there; it never holds record values.
@@ -257,52 +257,3 @@ class TargetLostError(JobFailedError):
 class LeaseLostError(TargetLostError):
     """The lease under which a process writes batches isn't held by the process that has the job: it is gone, or it
     lost its connection and is about to take the lease again."""
-
-
-class Target(Protocol):
-    """A system that records are carried into. All writing happens between `begin` and `commit`, and in the
-    schema that is ours."""
-
-    dsn: str  # masked
-    identity: str
-
-    def catalogue(self) -> Catalogue:
-        """What is there, our own schema left out. Raises ConnectError."""
-        ...
-
-    def prepare(self) -> None:
-        """Makes our schema where it is missing. CatalogueError without the privilege; WorkspaceError where
-        a newer version made it."""
-        ...
-
-    def reconnect(self) -> None:
-        """A new connection in place of a lost one; TargetLostError while there is none."""
-        ...
-
-    def lease(self, job: str, source: str) -> None:
-        """Takes the job for this process until the connection ends. JobLockedError names who has it."""
-        ...
-
-    def register_entity(self, source: str, entity: str, table: str) -> int:
-        """The number of an entity of that source in our schema, the same each time."""
-        ...
-
-    def ledger(self) -> list[LedgerRow]:
-        """All rows of the leased job's ledger."""
-        ...
-
-    def begin(self) -> None:
-        """Begins a transaction in which constraints are checked at once."""
-        ...
-
-    def commit(self) -> None:
-        """Ends it, durably. TargetLostError leaves open whether it did: the ledger knows."""
-        ...
-
-    def rollback(self) -> None:
-        """Ends it without effect; safe on a lost connection."""
-        ...
-
-    def close(self) -> None:
-        """Ends the connection. Safe to call twice."""
-        ...

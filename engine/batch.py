@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -16,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connectors.postgres import PostgresTarget
 from connectors.protocols import Column, LedgerRow, RowsRefusedError
+from connectors.target import Target
 from engine.check import CheckedEntity
 from engine.collisions import SOURCE_KEY
 from engine.compile import key_sql, raw_sql
@@ -25,6 +26,7 @@ from engine.faults import fault_point
 from engine.prepare import Settled
 from engine.query import LOADED, QUARANTINED, identifier, literal
 from engine.stage import part_path
+from engine.transaction import batch_transaction
 from engine.transform import execute, fetch, shape_sql
 from workspace.events import PartStaged
 from workspace.paths import JobPaths
@@ -141,7 +143,7 @@ def _in_order(rows: pa.Table, column: str = "_ph_n") -> pa.Table:
 
 
 def commit_batch(
-    target: PostgresTarget,
+    target: Target,
     duck: duckdb.DuckDBPyConnection,
     paths: JobPaths,
     entity: CheckedEntity,
@@ -151,17 +153,14 @@ def commit_batch(
 ) -> Committed | None:
     """Carries a batch into the target in one transaction; what it did.
 
-    None when the ledger has the batch already. Keeps the invariant that a ledger row is there if and only
-    if the batch's rows, crosswalk and quarantine are. TargetLostError leaves open whether it committed:
-    calling again tells.
+    None when the ledger has the batch already. TargetLostError leaves open whether it committed: calling again
+    tells.
     """
     row = LedgerRow(
         entity.name, part.part, 1, shown_key(part.key_low), shown_key(part.key_high), version, read=part.rows
     )
-    target.begin()
-    try:
-        if not target.take(row):
-            target.rollback()
+    with batch_transaction(target, partial(target.take, row)) as taken:
+        if not taken:
             return None
         fault_point("after ledger taken")
         wrote = write_rows(target, duck, paths, entity, part, rows)
@@ -177,17 +176,11 @@ def commit_batch(
             checksum=wrote.checksum,
         )
         target.settle(row)
-        fault_point("before commit")
-        target.commit()
-    except BaseException:
-        target.rollback()
-        raise
-    fault_point("after commit")
     return Committed(row, wrote.quarantined, wrote.crosswalk)
 
 
 def write_rows(
-    target: PostgresTarget,
+    target: Target,
     duck: duckdb.DuckDBPyConnection,
     paths: JobPaths,
     entity: CheckedEntity,
@@ -256,7 +249,7 @@ def load_refusing(
 class _Load:
     """Loads a slice within a savepoint; counts what entered."""
 
-    def __init__(self, target: PostgresTarget, entity: CheckedEntity) -> None:
+    def __init__(self, target: Target, entity: CheckedEntity) -> None:
         self.target = target
         self.entity = entity
         self.entered = 0
@@ -282,16 +275,14 @@ class _Load:
 
 
 def _enter(
-    target: PostgresTarget, entity: CheckedEntity, inserts: pa.Table, refused: list[tuple[int, RowsRefusedError]]
+    target: Target, entity: CheckedEntity, inserts: pa.Table, refused: list[tuple[int, RowsRefusedError]]
 ) -> tuple[int, dict[tuple[str, ...], str]]:
     load = _Load(target, entity)
     load_refusing(inserts, load, refused)
     return load.entered, load.replaced
 
 
-def _update(
-    target: PostgresTarget, entity: CheckedEntity, rows: pa.Table, refused: list[tuple[int, RowsRefusedError]]
-) -> int:
+def _update(target: Target, entity: CheckedEntity, rows: pa.Table, refused: list[tuple[int, RowsRefusedError]]) -> int:
     """Brings rows that an earlier job loaded up to what the source holds now; deferred columns stay."""
     if rows.num_rows == 0:
         return 0
@@ -311,11 +302,11 @@ def _update(
     return int(rows.num_rows) - (len(refused) - before)
 
 
-def _with_ids(target: PostgresTarget, entity: CheckedEntity, rows: pa.Table) -> pa.Table:
+def _with_ids(target: Target, entity: CheckedEntity, rows: pa.Table) -> pa.Table:
     if entity.id_column is None:
         return rows
     if entity.plan.id == "sequence":
-        ids = target.next_ids(entity.id_column.sequence, rows.num_rows) if rows.num_rows else []
+        ids = target.next_ids(entity.target, entity.id_column, rows.num_rows) if rows.num_rows else []
         rows = rows.set_column(rows.column_names.index("_ph_id"), "_ph_id", pa.array(ids, pa.string()))
     return _named(rows, entity.id_column.name)
 

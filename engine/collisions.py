@@ -15,13 +15,12 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import sqlglot
-from psycopg import sql as pgsql
 from sqlglot import exp
 
-from connectors.postgres import PostgresTarget
-from connectors.postgres_schema import SCHEMA
-from connectors.protocols import UniqueKey
+from connectors.protocols import Column, UniqueKey
+from connectors.target import Target
 from engine.check import CheckedEntity
+from engine.loaded import loaded_entity
 from engine.query import LOADED, identifier, literal, read_parts
 from engine.transform import execute
 from workspace.disk import disk_errors
@@ -268,69 +267,30 @@ def keyed_for_sure(entity: CheckedEntity) -> bool:
     return not key or any(d and d <= key for d in declared)
 
 
-def held_keys(target: PostgresTarget, entity: CheckedEntity, folder: Path, *, ours: bool) -> dict[str, Path]:
+def held_keys(target: Target, entity: CheckedEntity, folder: Path, *, ours: bool) -> dict[str, Path]:
     """Fetches the keys the target's table holds, an index a Parquet file.
 
-    Empty when the table is. `ours`: our schema is there, and rows in the entity's crosswalk are left out.
+    Empty when the table is. `ours`: our records are there, and rows in the entity's crosswalk are left out.
     """
     if target.is_empty(entity.target):
         return {}
     found: dict[str, Path] = {}
-    marker = entity.plan.deleted
-    reviving = marker is not None and marker.revive and entity.plan.write == "upsert"
-    deleted = (
-        pgsql.SQL("({} IS NOT NULL AND {}::text NOT IN ('false', '0'))::text").format(
-            pgsql.Identifier(marker.column), pgsql.Identifier(marker.column)
-        )
-        if marker and not reviving
-        else _guessed_marker(entity)
-    )
+    besides = loaded_entity(entity) if ours else None
     for check in comparisons(entity):
-        names = [f"k{i}" for i in range(len(check.parts))]
-        parts = [pgsql.SQL("({})::text").format(_key_part(part, check.key, entity)) for part in check.key.expressions]
-        conditions: list[pgsql.Composable] = [pgsql.SQL(f"({check.key.where})")] if check.key.where else []
-        if ours and entity.id_column is not None:
-            conditions.append(
-                pgsql.SQL("NOT EXISTS (SELECT 1 FROM {} x WHERE x.entity_id = {} AND x.new_id = t.{}::text)").format(
-                    pgsql.Identifier(SCHEMA, "crosswalk"),
-                    pgsql.Literal(target.entity_id(entity.name)),
-                    pgsql.Identifier(entity.id_column.name),
-                )
-            )
-        elif ours:
-            joined = pgsql.SQL(" || chr(31) || ").join(
-                pgsql.SQL("t.{}::text").format(pgsql.Identifier(c)) for c in entity.identity
-            )
-            conditions.append(
-                pgsql.SQL("NOT EXISTS (SELECT 1 FROM {} x WHERE x.entity_id = {} AND x.new_id = {})").format(
-                    pgsql.Identifier(SCHEMA, "crosswalk"), pgsql.Literal(target.entity_id(entity.name)), joined
-                )
-            )
-        statement = pgsql.SQL("SELECT {}, {} FROM {} t {}").format(
-            pgsql.SQL(", ").join(parts),
-            deleted,
-            target.name_of(entity.target),
-            pgsql.SQL("WHERE ") + pgsql.SQL(" AND ").join(conditions) if conditions else pgsql.SQL(""),
-        )
         path = folder / f"held-{len(found)}.parquet"
-        names = [*names, "deleted"]
+        names = [*(f"k{i}" for i in range(len(check.parts))), "deleted"]
         with disk_errors(), pq.ParquetWriter(path, pa.schema([(n, pa.string()) for n in names])) as writer:
-            for batch in target.stream(statement, names):
+            for batch in target.keys_held(entity.target, check.key, _marker(entity), besides):
                 writer.write_batch(batch)
         found[check.key.name] = path
     return found
 
 
-def _guessed_marker(entity: CheckedEntity) -> pgsql.Composable:
-    """Where the plan names no deletion marker, a column called deleted_at tells; nothing else is guessed."""
-    if entity.plan.deleted is None and entity.target.column("deleted_at") is not None:
-        return pgsql.SQL("(deleted_at IS NOT NULL)::text")
-    return pgsql.SQL("'false'::text")
-
-
-def _key_part(part: str, key: UniqueKey, entity: CheckedEntity) -> pgsql.Composable:
-    if part in key.columns:
-        column = entity.target.column(part)
-        name = pgsql.Identifier(part)
-        return name if column is None or column.exact else pgsql.SQL("lower({}::text)").format(name)
-    return pgsql.SQL(part)
+def _marker(entity: CheckedEntity) -> Column | None:
+    """The column that marks a row as deleted, where such a row isn't brought back by an upsert: the plan names it, or
+    it is called deleted_at; nothing else is guessed."""
+    marker = entity.plan.deleted
+    if marker is None:
+        return entity.target.column("deleted_at")
+    reviving = marker.revive and entity.plan.write == "upsert"
+    return None if reviving else entity.target.column(marker.column)

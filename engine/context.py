@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from connectors.postgres import PostgresTarget
 from connectors.protocols import Source
+from connectors.target import Target
 from engine.check import CheckedPlan
 from workspace.log import Workspace
 from workspace.paths import JobPaths
@@ -56,7 +56,7 @@ class Context:
     paths: JobPaths
     workspace: Workspace
     source: Source
-    target: PostgresTarget
+    target: Target
     checked: CheckedPlan
     source_identity: str
     progress: Callable[[Progress], None] = _no_progress

@@ -87,8 +87,8 @@ def load(ctx: Context) -> LoadOutcome:
                 changes[entity.name][name] = changes[entity.name].get(name, 0) + count
         for entity in ctx.checked.entities:
             if entity.id_column is not None and entity.id_column.sequence:
-                raise_ = partial(ctx.target.raise_sequence, entity.target, entity.id_column.name)
-                persist(ctx, f"the sequence of {entity.name}", partial(raise_, entity.id_column.sequence))
+                raise_ = partial(ctx.target.raise_sequence, entity.target, entity.id_column)
+                persist(ctx, f"the sequence of {entity.name}", raise_)
     finally:
         preparer.close()
     first = [row for row in ledger.values() if row.step == 1 and not row.undone]

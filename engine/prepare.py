@@ -14,8 +14,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from connectors.postgres import PostgresTarget
-from connectors.postgres_records import CROSSWALK_COLUMNS
+from connectors.records import CROSSWALK_COLUMNS
+from connectors.target import Target
 from engine.check import CheckedEntity, CheckedPlan
 from engine.collisions import Losers, Settler, held_keys
 from engine.compile import compile_entity, stage_columns
@@ -82,12 +82,12 @@ class Preparer:
         """A part as it was staged, and where it lies once it is transformed."""
         return part_path(self.paths.stage / entity.name, part.part), part_path(self.folder(entity), part.part)
 
-    def settler(self, entity: CheckedEntity, target: PostgresTarget, *, ours: bool) -> Settler:
+    def settler(self, entity: CheckedEntity, target: Target, *, ours: bool) -> Settler:
         """What finds the collisions of an entity's parts, from its first. `ours`: our schema is in the target."""
         folder = self.folder(entity)
         return Settler(self.duck, entity, folder, held_keys(target, entity, folder, ours=ours))
 
-    def existing(self, entity: CheckedEntity, target: PostgresTarget) -> Path | None:
+    def existing(self, entity: CheckedEntity, target: Target) -> Path | None:
         """The crosswalk that the target has of an entity now, None where it has none. Our schema must be there."""
         if not target.has_crosswalk(entity.name):
             return None
@@ -95,7 +95,7 @@ class Preparer:
         _write(path, target.crosswalk_rows(entity.name))
         return path
 
-    def take_crosswalk(self, entity: CheckedEntity, target: PostgresTarget) -> Path:
+    def take_crosswalk(self, entity: CheckedEntity, target: Target) -> Path:
         """Fetches an entity's crosswalk from the target, for those that refer to it."""
         path = self.folder(entity) / "crosswalk.parquet"
         _write(path, target.crosswalk_rows(entity.name))

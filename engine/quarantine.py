@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from psycopg import sql
+import pyarrow as pa
 
-from connectors.postgres import PostgresTarget
-from connectors.postgres_retry import Totals, clusters_held, drop_rows, held_rows, retry_totals
-from connectors.postgres_schema import SCHEMA
+from connectors.records import Totals
+from connectors.target import Target
 from engine.expressions import columns_of
 from engine.faults import fault_point
 from engine.plan import Plan
@@ -23,8 +22,6 @@ from workspace.events import BatchRetried, RowsDropped
 from workspace.log import Workspace
 from workspace.paths import JobPaths
 from workspace.state import state_at
-
-_COLUMNS = ("entity", "row", "key", "field", "code", "signature", "detail", "raw", "status")
 
 
 @dataclass(frozen=True)
@@ -51,21 +48,20 @@ class QuarantinedRow:
 
 
 def quarantined_rows(
-    target: PostgresTarget, job: str, *, entity: str = "", signature: str = "", limit: int | None = None
+    target: Target, job: str, *, entity: str = "", signature: str = "", limit: int | None = None
 ) -> Iterator[QuarantinedRow]:
     """The job's rows in quarantine, by entity and in the order of the stage; of one entity or signature where
     given. Nothing when the target doesn't know the job. ConnectError."""
     if not target.know(job):
         return
-    yield from _rows(target, "", entity=entity, signature=signature, limit=limit)
+    yield from _rows(target.quarantined_rows(entity, signature, limit))
 
 
-def examples(target: PostgresTarget, job: str) -> dict[tuple[str, str], QuarantinedRow]:
+def examples(target: Target, job: str) -> dict[tuple[str, str], QuarantinedRow]:
     """The first row of each cluster, an open one where there is one, by entity and signature. ConnectError."""
     if not target.know(job):
         return {}
-    first = "DISTINCT ON (e.name, q.signature)"
-    return {(row.entity, row.signature): row for row in _rows(target, first)}
+    return {(row.entity, row.signature): row for row in _rows(target.quarantine_examples())}
 
 
 def failing_value(row: QuarantinedRow, plan: Plan) -> tuple[str, str | None] | None:
@@ -80,33 +76,15 @@ def failing_value(row: QuarantinedRow, plan: Plan) -> tuple[str, str | None] | N
     return None if column is None else (column, row.raw[column])
 
 
-def _rows(
-    target: PostgresTarget, first: str, *, entity: str = "", signature: str = "", limit: int | None = None
-) -> Iterator[QuarantinedRow]:
-    statement = sql.SQL(
-        "SELECT {first} e.name, q.row, q.key, q.field, q.code, q.signature, q.detail, q.raw, q.status"
-        " FROM {schema}.quarantine q JOIN {schema}.entity e ON e.id = q.entity_id"
-        " WHERE q.job_id = {job} {narrowed} ORDER BY e.name, {order} q.row {limited}"
-    ).format(
-        first=sql.SQL(first),
-        order=sql.SQL("q.signature, q.status DESC," if first else ""),
-        schema=sql.Identifier(SCHEMA),
-        job=sql.Literal(target.job_id),
-        narrowed=sql.SQL(" ").join(
-            sql.SQL("AND {} = {}").format(sql.SQL(column), sql.Literal(value))
-            for column, value in (("e.name", entity), ("q.signature", signature))
-            if value
-        ),
-        limited=sql.SQL("LIMIT {}").format(sql.Literal(limit)) if limit is not None else sql.SQL(""),
-    )
-    for batch in target.stream(statement, _COLUMNS):
+def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[QuarantinedRow]:
+    for batch in batches:
         for row in batch.to_pylist():
             key = tuple((row["key"] or "").split("\x1f"))
             texts = {name: row[name] or "" for name in ("entity", "field", "code", "signature", "detail", "status")}
             yield QuarantinedRow(row=int(row["row"]), key=key, raw=json.loads(row["raw"]), **texts)
 
 
-def known_job(paths: JobPaths, workspace: Workspace, target: PostgresTarget, plan: Plan, entity: str = "") -> None:
+def known_job(paths: JobPaths, workspace: Workspace, target: Target, plan: Plan, entity: str = "") -> None:
     """Leases the job, to work on its quarantine. UsageError where it isn't loaded to the end, was taken back, or
     doesn't have the entity; JobLockedError."""
     job = f"job {paths.job}"
@@ -132,20 +110,20 @@ class Droppable:
     """Open rows that a person may give up, by entity. The job is leased while the connection lives."""
 
     workspace: Workspace
-    target: PostgresTarget
+    target: Target
     entities: tuple[str, ...]
     signature: str
     rows: int
 
 
 def droppable(
-    paths: JobPaths, workspace: Workspace, target: PostgresTarget, plan: Plan, entity: str = "", signature: str = ""
+    paths: JobPaths, workspace: Workspace, target: Target, plan: Plan, entity: str = "", signature: str = ""
 ) -> Droppable:
     """Finds the open rows, of one entity or signature where given. Errors as `known_job`'s."""
     known_job(paths, workspace, target, plan, entity)
     catch_up(workspace, target, plan)
     names = tuple(name for name in plan.entities if entity in ("", name) and target.knows_entity(name))
-    rows = sum(len(held_rows(target, name, signature)) for name in names)
+    rows = sum(len(target.held_rows(name, signature)) for name in names)
     return Droppable(workspace, target, names, signature, rows)
 
 
@@ -155,14 +133,14 @@ def drop(found: Droppable) -> int:
     target = found.target
     target.begin()
     try:
-        dropped = {name: drop_rows(target, name, found.signature) for name in found.entities}
+        dropped = {name: target.drop_rows(name, found.signature) for name in found.entities}
         target.commit()
     except BaseException:
         target.rollback()
         raise
     fault_point("after commit")
     events = [
-        RowsDropped(name, batch, rows, clusters_held(target, name, batch).get(batch, []))
+        RowsDropped(name, batch, rows, target.clusters_held(name, batch).get(batch, []))
         for name, batches in dropped.items()
         for batch, rows in batches.items()
     ]
@@ -172,15 +150,15 @@ def drop(found: Droppable) -> int:
 
 
 def record_retry(
-    workspace: Workspace, target: PostgresTarget, entity: str, batch: int, seconds: float, *, recovered: bool
+    workspace: Workspace, target: Target, entity: str, batch: int, seconds: float, *, recovered: bool
 ) -> None:
     """Tells the log what the target holds of a batch that was retried."""
-    totals = retry_totals(target, entity, batch).get(batch, Totals())
-    clusters = clusters_held(target, entity, batch).get(batch, [])
+    totals = target.retry_totals(entity, batch).get(batch, Totals())
+    clusters = target.clusters_held(entity, batch).get(batch, [])
     workspace.record(_event(entity, batch, totals, clusters, seconds, recovered))
 
 
-def catch_up(workspace: Workspace, target: PostgresTarget, plan: Plan) -> None:
+def catch_up(workspace: Workspace, target: Target, plan: Plan) -> None:
     """Records what the target committed in quarantine and the log doesn't tell of: the crash came in between."""
     told: dict[tuple[str, int], tuple[Totals, list[dict[str, Any]]]] = {}
     for entry in workspace.events(types=[BatchRetried, RowsDropped]):
@@ -195,7 +173,7 @@ def catch_up(workspace: Workspace, target: PostgresTarget, plan: Plan) -> None:
             )  # fmt: skip
         told[key] = (known, event.clusters)
     for entity in filter(target.knows_entity, plan.entities):
-        totals, held = retry_totals(target, entity), clusters_held(target, entity)
+        totals, held = target.retry_totals(entity), target.clusters_held(entity)
         dropped = {batch for batch, clusters in held.items() if any(each["dropped"] for each in clusters)}
         for batch in sorted({*totals, *dropped}):
             now = (totals.get(batch, Totals()), held.get(batch, []))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from connectors.postgres_retry import Edits, HeldRow, held_rows
+from connectors.records import Edits, HeldRow
 from engine.check import CheckedEntity
 from engine.compile import stage_columns
 from engine.context import Context
@@ -140,7 +140,7 @@ def read_edited(path: Path, ctx: Context, *, entity: str = "", dropped: bool = F
         if entity not in ("", name):
             continue
         if name not in held:
-            held[name] = {row.row: row for row in held_rows(ctx.target, name, dropped=dropped)}
+            held[name] = {row.row: row for row in ctx.target.held_rows(name, dropped=dropped)}
         row = held[name].get(int(own["row"])) if re.fullmatch(r"[0-9]{1,18}", own["row"]) else None
         if row is None:
             state = "in quarantine" if dropped else "open in quarantine"

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
-from connectors.postgres import PostgresTarget
 from connectors.protocols import LedgerRow, RowsRefusedError
+from connectors.target import Target
 from engine.batch import load_refusing, shown_key
 from engine.check import CheckedEntity
 from engine.context import Context
-from engine.faults import fault_point
 from engine.prepare import Preparer
 from engine.query import EXCLUDED, identifier, literal
 from engine.stage import part_path
+from engine.transaction import batch_transaction
 from engine.transform import execute, fetch
 from workspace.events import PartStaged
 
@@ -59,30 +60,17 @@ def fill_part(
     ctx: Context, preparer: Preparer, entity: CheckedEntity, resolved: Path, part: PartStaged, start: int
 ) -> tuple[LedgerRow, dict[str, int]] | None:
     """Fills the deferred references of one part's rows, which begin at number `start`; the ledger row, and what was
-    left NULL by `field: change`. None when the ledger has it already.
-
-    Keeps the invariant that the step's ledger row is there if and only if its references are.
-    """
+    left NULL by `field: change`. None when the ledger has it already."""
     rows, missing = rows_to_fill(preparer, entity, resolved, start, start + part.rows)
     row = LedgerRow(
         entity.name, part.part, 2, shown_key(part.key_low), shown_key(part.key_high),
         ctx.checked.plan.version, read=part.rows,
     )  # fmt: skip
-    target = ctx.target
-    target.begin()
-    try:
-        if not target.take(row):
-            target.rollback()
+    with batch_transaction(ctx.target, partial(ctx.target.take, row)) as taken:
+        if not taken:
             return None
-        filled = fill_rows(target, entity, rows, missing)
-        row = replace(row, updated=filled)
-        target.settle(row)
-        fault_point("before commit")
-        target.commit()
-    except BaseException:
-        target.rollback()
-        raise
-    fault_point("after commit")
+        row = replace(row, updated=fill_rows(ctx.target, entity, rows, missing))
+        ctx.target.settle(row)
     return row, missing
 
 
@@ -104,7 +92,7 @@ def rows_to_fill(
     return rows.append_column(entity.id_column.name, rows["_ph_id"]), missing
 
 
-def fill_rows(target: PostgresTarget, entity: CheckedEntity, rows: pa.Table, missing: dict[str, int]) -> int:
+def fill_rows(target: Target, entity: CheckedEntity, rows: pa.Table, missing: dict[str, int]) -> int:
     """Sets the deferred references of rows in the target, in the caller's transaction; how many took them. Those that
     the target refuses are left empty and counted in `missing`."""
     assert entity.id_column is not None

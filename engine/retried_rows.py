@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from connectors.postgres_retry import Edits, RetriedRow, retried_rows
+from connectors.records import Edits, RetriedRow
 from engine.check import CheckedEntity
 from engine.compile import key_sql, stage_columns
 from engine.context import Context
@@ -70,7 +70,7 @@ def stage_keys(
 ) -> None:
     """Makes the DuckDB table `name` of these parts: each staged row's number, its key, and whether it is wanted by
     the `where` of the plan version that moved it, or that retried it with the values that were edited."""
-    retried = [row for row in retried_rows(ctx.target, entity.name) if row.batch in set(parts)]
+    retried = [row for row in ctx.target.retried_rows(entity.name) if row.batch in set(parts)]
     moved = {r.batch: r.plan_version for r in ctx.target.ledger() if r.entity == entity.name and r.step == 1}
     where = _wheres(ctx, entity)
     groups: dict[str, _Group] = {}

@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from connectors.postgres_retry import Edits, HeldRow, held_rows, next_step, retried_rows, unfilled
 from connectors.protocols import LedgerRow
+from connectors.records import Edits, HeldRow
 from engine.check import CheckedEntity, CheckedPlan
 from engine.collisions import Settler, held_keys, keyed_for_sure
 from engine.context import Context, Progress
@@ -118,17 +118,17 @@ class Retry:
         self._fill_all()
         for entity in self._ctx.checked.entities:
             if chosen[entity.name] and entity.id_column is not None and entity.id_column.sequence:
-                self._ctx.target.raise_sequence(entity.target, entity.id_column.name, entity.id_column.sequence)
+                self._ctx.target.raise_sequence(entity.target, entity.id_column)
         done = [EntityRetried(name, **counts) for name, counts in self._done.items()]
         return RetryOutcome(self._ctx.checked.plan.version, changed_fields(before, self._ctx.checked.plan), tuple(done))
 
     def _chosen(self, entity: str) -> list[HeldRow]:
         if self._edited is not None:
             wanted = self._edited.get(entity, {})
-            return [row for row in held_rows(self._ctx.target, entity, dropped=self._dropped) if row.row in wanted]
+            return [row for row in self._ctx.target.held_rows(entity, dropped=self._dropped) if row.row in wanted]
         if self._entity and entity != self._entity:
             return []
-        return held_rows(self._ctx.target, entity, self._signature, dropped=self._dropped)
+        return self._ctx.target.held_rows(entity, self._signature, dropped=self._dropped)
 
     def _counted(self) -> dict[str, dict[str, int]]:
         """How many values a person edited, by entity and column."""
@@ -162,7 +162,7 @@ class Retry:
                     frozenset(n for n in numbers if n in doubled),
                 )  # fmt: skip
                 prepared = prepare_rows(preparer, entity, selected, settler, existing)
-                step = next_step(ctx.target, entity.name, part.part)
+                step = ctx.target.next_step(entity.name, part.part)
                 commit = partial(
                     commit_rows, ctx.target, preparer.duck, ctx.paths, entity, selected, prepared, step,
                     ctx.checked.plan.version,
@@ -201,7 +201,7 @@ class Retry:
             return set()
         parts = [part.part for part in recorded_parts(self._ctx.workspace, entity.name)]
         stage_keys(self._ctx, entity, preparer.duck, parts, "staged")
-        held = {row.row for row in held_rows(self._ctx.target, entity.name, dropped=True)}
+        held = {row.row for row in self._ctx.target.held_rows(entity.name, dropped=True)}
         execute(preparer.duck, "CREATE OR REPLACE TEMP TABLE held (n BIGINT)")
         if held:
             execute(preparer.duck, f"INSERT INTO held VALUES {', '.join(f'({n})' for n in held)}")
@@ -217,7 +217,7 @@ class Retry:
     def _fill_all(self) -> None:
         """Looks up the deferred references of rows that left the quarantine, by whichever command."""
         for entity in self._ctx.checked.entities:
-            todo = unfilled(self._ctx.target, entity.name) if entity.deferred else []
+            todo = self._ctx.target.unfilled(entity.name) if entity.deferred else []
             if todo:
                 preparer = Preparer(self._ctx.paths, self._ctx.checked, f"retry-v{self._ctx.checked.plan.version}")
                 try:
@@ -228,7 +228,7 @@ class Retry:
     def _fill_entity(self, preparer: Preparer, entity: CheckedEntity, todo: list[tuple[int, int]]) -> None:
         ctx = self._ctx
         self._take_crosswalks(preparer, entity, deferred=True)
-        left = [row for row in retried_rows(ctx.target, entity.name) if not row.excluded]
+        left = [row for row in ctx.target.retried_rows(entity.name) if not row.excluded]
         parts: dict[int, PartStaged] = {part.part: part for part in recorded_parts(ctx.workspace, entity.name)}
         for batch, step in todo:
             self._stop_if_asked()

@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
-from connectors.postgres import PostgresTarget
-from connectors.postgres_retry import CHANGES, Edits, settle_retry
 from connectors.protocols import LedgerRow
+from connectors.records import CHANGES, Edits
+from connectors.target import Target
 from engine.batch import BatchRows, batch_rows, shown_key, write_rows
 from engine.check import CheckedEntity
 from engine.collisions import SOURCE_KEY, Settler
@@ -27,6 +28,7 @@ from engine.query import EXCLUDED, LOADED, identifier, literal
 from engine.references import fill_rows
 from engine.retried_rows import stage_rows, write_stage_rows
 from engine.stage import part_path
+from engine.transaction import batch_transaction
 from engine.transform import execute
 from workspace.events import PartStaged
 from workspace.paths import JobPaths
@@ -126,7 +128,7 @@ def _as_sent(rows: pa.Table, sent: Mapping[int, str]) -> pa.Table:
 
 
 def commit_rows(
-    target: PostgresTarget,
+    target: Target,
     duck: duckdb.DuckDBPyConnection,
     paths: JobPaths,
     entity: CheckedEntity,
@@ -141,10 +143,8 @@ def commit_rows(
     TargetLostError leaves open whether it committed: calling again tells.
     """
     row = _ledger_row(entity, selected.part, step, version)
-    target.begin()
-    try:
-        if not target.take(row):
-            target.rollback()
+    with batch_transaction(target, partial(target.take, row), "retry ") as taken:
+        if not taken:
             return None
         fault_point("retry ledger taken")
         rows = prepared.rows
@@ -160,36 +160,22 @@ def commit_rows(
             quarantined=-sum(1 for outcome in changes["outcome"].to_pylist() if outcome != "stays"),
             checksum=wrote.checksum,
         )
-        settle_retry(target, row, changes)
-        fault_point("retry before commit")
-        target.commit()
-    except BaseException:
-        target.rollback()
-        raise
-    fault_point("retry after commit")
+        target.settle_retry(row, changes)
     return row
 
 
 def commit_references(
-    target: PostgresTarget, entity: CheckedEntity, part: PartStaged, rows: pa.Table, step: int, version: int
+    target: Target, entity: CheckedEntity, part: PartStaged, rows: pa.Table, step: int, version: int
 ) -> tuple[LedgerRow, dict[str, int]] | None:
     """Fills deferred references of rows that left the quarantine, in one transaction; the ledger's row, and what was
     refused. None when the ledger has the step."""
     row = _ledger_row(entity, part, step, version)
     refused: dict[str, int] = {}
-    target.begin()
-    try:
-        if not target.take(row):
-            target.rollback()
+    with batch_transaction(target, partial(target.take, row), "retry ") as taken:
+        if not taken:
             return None
         row = replace(row, updated=fill_rows(target, entity, rows, refused))
         target.settle(row)
-        fault_point("retry before commit")
-        target.commit()
-    except BaseException:
-        target.rollback()
-        raise
-    fault_point("retry after commit")
     return row, refused
 
 

@@ -9,23 +9,20 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Literal, TypeVar
 
 import stamina
-from psycopg import sql
 
-from connectors.postgres import PostgresTarget
-from connectors.postgres_retry import clusters_held
-from connectors.postgres_undo import Undone, entities_of_job, undone
 from connectors.protocols import LedgerRow, TargetLostError
+from connectors.records import KeptRow, Undone
+from connectors.target import Target
 from engine.check import CheckedPlan
 from engine.context import Progress
 from engine.faults import fault_point
+from engine.loaded import loaded_entity
 from engine.undo_batch import BatchTakenBack, take_back
-from engine.undo_rows import KeptRow, UndoRows
 from workspace.errors import InterruptedJobError, JobFailedError, PlanError, UsageError
 from workspace.events import BatchUndone, RetryMade, UndoStarted
 from workspace.log import Workspace
@@ -91,7 +88,7 @@ class Undo:
         self,
         paths: JobPaths,
         workspace: Workspace,
-        target: PostgresTarget,
+        target: Target,
         checked: CheckedPlan,
         *,
         batch: tuple[str, int] | None = None,
@@ -109,14 +106,14 @@ class Undo:
         target.lease(paths.job, source)
         for entity in checked.entities:
             target.know_entity(source, entity.name, entity.plan.to)
-        if lacking := [name for name in entities_of_job(target) if not target.knows_entity(name)]:
+        if lacking := [name for name in target.entities_of_job() if not target.knows_entity(name)]:
             raise PlanError(
                 f"the job loaded {lacking[0]!r}, which its plan doesn't have, or loads into another table now",
                 where="entities", advice="take the job back with the plan it was loaded by",
             )  # fmt: skip
         self._check_batch()
         self._emptied: set[str] = set()
-        self._rows = UndoRows(target, checked, batch)
+        self._rows = target.undo_list([loaded_entity(entity) for entity in checked.entities], batch)
 
     def _check_batch(self) -> None:
         if self._batch is None:
@@ -131,7 +128,7 @@ class Undo:
         """What `run` would do now; writes nothing of the customer's."""
         self._find()
         counts = self._rows.counts()
-        taken = undone(self._target)
+        taken = self._target.undone()
         left = [row for row in self._batches() if row.step == 1 and (row.entity, row.batch, 1) not in taken]
         entities = []
         for entity in self._checked.entities:
@@ -141,7 +138,7 @@ class Undo:
                 if name == entity.name:
                     (going if reason is None else kept)[act if reason is None else reason] += count
             mine = {row.batch for row in left if row.entity == entity.name}
-            held = clusters_held(self._target, entity.name) if mine else {}
+            held = self._target.clusters_held(entity.name) if mine else {}
             entities.append(
                 EntityUndo(
                     entity.name, entity.plan.to, going["delete"], going.total() - going["delete"], dict(kept),
@@ -151,13 +148,12 @@ class Undo:
         return UndoPreview(tuple(entities), tuple(self._rows.kept(MOST_SHOWN)), tuple(self._slow(entities)))
 
     def _slow(self, entities: list[EntityUndo]) -> list[str]:
+        by_name = {entity.entity: entity for entity in entities}
         return [
-            f"{key.schema}.{key.relation} has no index on {', '.join(key.columns)}: the target looks through all of it "
-            f"for each of {entity.delete:,} rows of {entity.target}"
-            for entity in entities
-            if entity.delete >= _WORTH_AN_INDEX
-            for key in self._rows.referrers[entity.entity]
-            if not key.indexed
+            f"{'.'.join(filter(None, key.table))} has no index on {', '.join(key.columns)}: the target looks through all of "
+            f"it for each of {by_name[key.entity].delete:,} rows of {by_name[key.entity].target}"
+            for key in self._rows.slow
+            if by_name[key.entity].delete >= _WORTH_AN_INDEX
         ]
 
     def run(self) -> UndoOutcome:
@@ -203,7 +199,7 @@ class Undo:
 
     def _to_do(self, going: Mapping[tuple[str, int], int]) -> list[LedgerRow]:
         """Batches that were not taken back, or hold rows that can go now."""
-        taken = undone(self._target)
+        taken = self._target.undone()
         return [
             row
             for row in self._batches()
@@ -213,10 +209,8 @@ class Undo:
     def _take_back(self, row: LedgerRow) -> BatchTakenBack:
         """Takes a batch back, then tells the log: in that order, so that the log never claims too much."""
         started = time.monotonic()
-        entity = self._checked.entity(row.entity)
-        done = self._persist(
-            f"taking back batch {row.batch} of {row.entity}", lambda: take_back(self._rows, entity, row)
-        )
+        act = partial(take_back, self._target, self._rows, row)
+        done = self._persist(f"taking back batch {row.batch} of {row.entity}", act)
         self._workspace.record(_event((row.entity, row.batch, row.step), done.totals, time.monotonic() - started))
         fault_point("undo after checkpoint")
         return done
@@ -225,16 +219,14 @@ class Undo:
         self._persist("looking at what the job wrote", self._rows.find)
 
     def _clear(self, entity: str) -> None:
-        """Vacuums the tables that the target looks through for each of the entity's rows that goes, where no index
-        serves: rows that went before would be looked at each time. Without the right to, the target leaves it out."""
-        for key in self._rows.referrers[entity]:
+        """Clears up the tables that the target looks through for each of the entity's rows that goes, where no index
+        serves: rows that went before would be looked at each time."""
+        for key in self._rows.slow:
             for other in self._checked.entities:
                 table = other.target
-                same = (table.schema, table.relation) == (key.schema, key.relation)
-                if same and not key.indexed and other.name in self._emptied:
+                if key.entity == entity and key.table == (table.schema, table.relation) and other.name in self._emptied:
                     self._emptied.discard(other.name)
-                    with suppress(TargetLostError, JobFailedError):
-                        self._target.execute(sql.SQL("VACUUM {}").format(self._target.name_of(table)))
+                    self._target.tidy(table)
 
     def _kept(self) -> tuple[dict[str, dict[str, int]], tuple[KeptRow, ...]]:
         """Rows that stay, by entity and reason; and the first of them."""
@@ -252,7 +244,7 @@ class Undo:
             event = entry.event
             assert isinstance(event, BatchUndone)
             told[event.entity, event.batch, event.step] = (event.deleted, event.restored, event.refused)
-        for key, totals in undone(self._target).items():
+        for key, totals in self._target.undone().items():
             if told.get(key) != totals:
                 self._workspace.record(_event(key, totals, 0.0, recovered=True))
 

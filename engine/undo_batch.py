@@ -6,56 +6,14 @@ finds nothing left to do.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
-from psycopg import sql
-
-from connectors.postgres import held_value
-from connectors.postgres_schema import SCHEMA
-from connectors.postgres_undo import Undone, hold_batch, settle_undone
-from connectors.protocols import LedgerRow, RowsRefusedError
-from engine.check import CheckedEntity
+from connectors.protocols import LedgerRow
+from connectors.records import Undone
+from connectors.target import Target, UndoList
 from engine.faults import fault_point
-from engine.undo_rows import ROWS, UndoRows, restored_columns, same_row
-from engine.verify import found_row
-
-_WRITTEN = ("delete", "restore", "return")
-_REFERRED = (*_WRITTEN, "refer")
-
-_RESTORE = """
-UPDATE {table} t SET {pairs} FROM {rows} u WHERE {batch} AND u.n BETWEEN {low} AND {high} AND u.act = ANY({acts})
-   AND (u.held IS NOT NULL OR u.act = 'delete') AND {same} {differ}
-"""
-_DELETE = "DELETE FROM {table} t USING {rows} u WHERE {batch} AND u.n BETWEEN {low} AND {high} AND u.act = 'delete' AND {same}"
-_STILL_THERE = """
-UPDATE {rows} u SET reason = 'the target did not let it go' FROM {table} t WHERE {batch} AND u.act = 'delete' AND {same}
-"""
-_FORGET = """
-DELETE FROM {schema}.crosswalk x USING {rows} u WHERE {batch} AND u.act IN ('delete', 'restore')
-   AND (x.entity_id, x.old_id, x.job_id) = (u.entity_id, u.old_id, {job})
-"""
-_GIVE_BACK = """
-UPDATE {schema}.crosswalk x SET job_id = b.owner_job, batch = b.owner_batch, source_hash = b.source_hash,
-       target_hash = b.target_hash, reference_hash = b.reference_hash
-  FROM {rows} u JOIN {schema}.held_before b ON (b.entity_id, b.old_id, b.job_id, b.step) = (u.entity_id, u.old_id, {job}, 1)
- WHERE {batch} AND u.act = 'return' AND (x.entity_id, x.old_id, x.job_id) = (u.entity_id, u.old_id, {job})
-"""
-_GIVE_REFERENCES_BACK = """
-UPDATE {schema}.crosswalk x SET reference_hash = b.reference_hash
-  FROM {rows} u JOIN {schema}.held_before b ON (b.entity_id, b.old_id, b.job_id, b.step) = (u.entity_id, u.old_id, {job}, 2)
- WHERE {batch} AND u.act = 'refer' AND (x.entity_id, x.old_id) = (u.entity_id, u.old_id)
-"""
-_NOTE_REFERENCES = """
-UPDATE {schema}.crosswalk x SET reference_hash = ({reference})::uuid FROM {rows} u JOIN {table} t ON {same}
- WHERE {batch} AND u.act <> 'refer' AND (x.entity_id, x.old_id) = (u.entity_id, u.old_id)
-   AND x.reference_hash IS DISTINCT FROM ({reference})::uuid
-"""
-_NOT_BEFORE = """
-DELETE FROM {schema}.held_before b USING {rows} u WHERE {batch} AND u.act = {act}
-   AND (b.entity_id, b.old_id, b.job_id, b.step) = (u.entity_id, u.old_id, {job}, {step})
-"""
-_DONE = "DELETE FROM {rows} u WHERE {batch} AND u.act = ANY({acts})"
+from engine.transaction import batch_transaction
 
 
 @dataclass(frozen=True)
@@ -67,127 +25,18 @@ class BatchTakenBack:
     totals: Undone
 
 
-def take_back(rows: UndoRows, entity: CheckedEntity, row: LedgerRow) -> BatchTakenBack:
+def take_back(target: Target, rows: UndoList, row: LedgerRow) -> BatchTakenBack:
     """Takes back a batch's first step (its rows) or its second (their deferred references), in one transaction.
 
     Rows that turn out to have changed, that something refers to by now, or that the target refuses to give up stay,
     with a reason in `rows`. TargetLostError leaves open whether it committed: calling again does what is left.
     """
-    target = rows.target
-    target.begin()
-    try:
-        hold_batch(target, row)
-        rows.lock(entity, row.batch)
-        batch = _Batch(rows, entity, row)
-        deleted, restored = batch.references() if row.step == 2 else batch.rows()
+    with batch_transaction(target, partial(target.hold, row), "undo ") as held:
+        if not held:
+            return BatchTakenBack(0, 0, (0, 0, 0))
+        rows.lock(row.entity, row.batch)
+        act = rows.take_back_references if row.step == 2 else rows.take_back_rows
+        deleted, restored = act(row.entity, row.batch)
         fault_point("undo rows gone")
-        totals = settle_undone(target, row, deleted, restored, rows.staying(entity, row.batch, row.step))
-        fault_point("undo before commit")
-        target.commit()
-    except BaseException:
-        target.rollback()
-        raise
-    fault_point("undo after commit")
+        totals = target.settle_undone(row, deleted, restored, rows.staying(row.entity, row.batch, row.step))
     return BatchTakenBack(deleted, restored, totals)
-
-
-class _Batch:
-    """The statements of one batch; each takes the rows of the list that have no reason to stay."""
-
-    def __init__(self, rows: UndoRows, entity: CheckedEntity, row: LedgerRow) -> None:
-        self._rows, self._entity, self._row = rows, entity, row
-        self._target = rows.target
-        self._names: dict[str, sql.Composable] = {
-            "rows": ROWS,
-            "schema": sql.Identifier(SCHEMA),
-            "table": self._target.name_of(entity.target),
-            "same": same_row(entity),
-            "job": sql.Literal(self._target.job_id),
-            "batch": sql.SQL("u.entity_id = {} AND u.batch = {} AND u.reason IS NULL").format(
-                sql.Literal(self._target.entity_id(entity.name)), sql.Literal(row.batch)
-            ),
-        }
-
-    def rows(self) -> tuple[int, int]:
-        """The first step: rows deleted, rows restored."""
-        columns = restored_columns(self._entity)
-        pairs = sql.SQL(", ").join(
-            sql.SQL("{} = {}").format(sql.Identifier(c.name), held_value(c, sql.Identifier("u", "held")))
-            for c in columns
-        )
-
-        def act(low: int, high: int) -> int:
-            bounds = {"low": sql.Literal(low), "high": sql.Literal(high)}
-            if columns:
-                self._run(_RESTORE, pairs=pairs, acts=sql.Literal(["restore", "return"]), differ=sql.SQL(""), **bounds)
-            return self._run(_DELETE, **bounds)
-
-        self._rows.recheck(self._entity, self._row.batch, _WRITTEN, going=True)
-        self._apply(act, _WRITTEN, going=True)
-        self._run(_STILL_THERE)
-        self._run(_FORGET)
-        self._run(_GIVE_BACK)
-        self._run(_NOT_BEFORE, act=sql.Literal("return"), step=sql.Literal(1))
-        deleted = self._run(_DONE, acts=sql.Literal(["delete"]))
-        return deleted, self._run(_DONE, acts=sql.Literal(["restore", "return"]))
-
-    def references(self) -> tuple[int, int]:
-        """The second step: no row deleted; rows of earlier jobs whose references are as they were again. Those of
-        the job's own rows are emptied, or restored, and count when the rows themselves go."""
-        deferred = [f.column for f in self._entity.deferred]
-        values = [held_value(c, sql.Identifier("u", "held")) for c in deferred]
-        names = [sql.Identifier(c.name) for c in deferred]
-        pairs = sql.SQL(", ").join(
-            sql.SQL("{} = {}").format(name, value) for name, value in zip(names, values, strict=True)
-        )
-        differ = sql.SQL("AND ({}) IS DISTINCT FROM ({})").format(
-            sql.SQL(", ").join(sql.SQL("t.{}").format(name) for name in names), sql.SQL(", ").join(values)
-        )
-
-        def act(low: int, high: int) -> int:
-            acts = sql.Literal(list(_REFERRED))
-            return self._run(
-                _RESTORE, pairs=pairs, acts=acts, differ=differ, low=sql.Literal(low), high=sql.Literal(high)
-            )
-
-        self._rows.recheck(self._entity, self._row.batch, _REFERRED, going=False)
-        if deferred:
-            self._apply(act, _REFERRED, going=False)
-        self._run(_NOTE_REFERENCES, reference=found_row(self._entity).reference)
-        self._run(_GIVE_REFERENCES_BACK)
-        self._run(_NOT_BEFORE, act=sql.Literal("refer"), step=sql.Literal(2))
-        return 0, self._run(_DONE, acts=sql.Literal(["refer"]))
-
-    def _apply(self, act: Callable[[int, int], int], acts: tuple[str, ...], *, going: bool) -> None:
-        """Acts on all rows at once; where the target refuses some, finds those, lets them stay, and begins again:
-        what they refer to has to stay as well."""
-        low, high = self._rows.numbers(self._entity, self._row.batch)
-        while True:
-            refused: dict[int, str] = {}
-            self._target.execute(sql.SQL("SAVEPOINT packhorse_undo"))
-            self._refusing(act, low, high, refused)
-            if not refused:
-                self._target.execute(sql.SQL("RELEASE SAVEPOINT packhorse_undo"))
-                return
-            self._target.execute(sql.SQL("ROLLBACK TO SAVEPOINT packhorse_undo"))
-            self._rows.keep(refused)
-            self._rows.recheck(self._entity, self._row.batch, acts, going=going)
-
-    def _refusing(self, act: Callable[[int, int], int], low: int, high: int, refused: dict[int, str]) -> None:
-        """Acts on the rows from `low` to `high`, halving them where the target refuses one; what it says of each
-        goes to `refused`."""
-        pending = [(low, high)]
-        while pending:
-            first, last = pending.pop()
-            try:
-                with self._target.savepoint():
-                    act(first, last)
-            except RowsRefusedError as error:
-                if first == last:
-                    refused[first] = f"the target refuses: {error.code} {error.constraint}".rstrip()
-                    continue
-                middle = (first + last) // 2
-                pending += [(middle + 1, last), (first, middle)]
-
-    def _run(self, template: str, **names: sql.Composable) -> int:
-        return self._target.execute(sql.SQL(template).format(**self._names, **names))

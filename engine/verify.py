@@ -13,15 +13,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from psycopg import sql as pgsql
 
-from connectors.postgres_retry import retry_totals, unfilled
-from connectors.postgres_schema import SCHEMA
+from connectors.records import FOUND_COLUMNS
 from engine.check import CheckedEntity
-from engine.compile import is_hashed
 from engine.context import Context, Progress
 from engine.faults import fault_point
 from engine.load import persist
+from engine.loaded import loaded_entity
 from engine.prepare import Preparer
 from engine.query import literal
 from engine.retried_rows import stage_keys
@@ -31,7 +29,6 @@ from workspace.disk import disk_errors
 from workspace.errors import InterruptedJobError, PackhorseError
 from workspace.events import PhaseStarted, Verified
 
-_NAMES = ("old_id", "new_id", "batch", "target_hash", "reference_hash", "found_hash", "found_reference", "own")
 MOST_SHOWN = 10
 
 
@@ -118,7 +115,7 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
         problems.append("the stage is not complete: the job did not finish")
     counted = complete.counted if complete else None
     path = preparer.folder(entity) / "target.parquet"
-    _write(path, target.stream(_target_rows(ctx, entity), _NAMES))
+    _write(path, target.found_rows(loaded_entity(entity)))
     execute(duck, f"CREATE OR REPLACE TEMP TABLE carried AS SELECT * FROM read_parquet({literal(str(path))})")
     stage_keys(ctx, entity, duck, [part.part for part in parts if part.part not in undone], "staged")
     (rest, excluded) = execute(duck, "SELECT count(*), count(*) FILTER (WHERE NOT wanted) FROM staged")[0]
@@ -150,13 +147,9 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
                 notes.append(f"the source holds {now:,} rows now")
         except PackhorseError as error:
             notes.append(f"the source could not be asked again: {error.what}")
-    held = target.read(
-        f"SELECT key, count(*), count(*) FILTER (WHERE status = 'dropped') FROM {SCHEMA}.quarantine "
-        f"WHERE job_id = %s AND entity_id = %s GROUP BY 1",
-        [target.job_id, target.entity_id(entity.name)],
-    )
-    quarantined = sum(int(n) for _, n, _ in held)
-    counts = pa.array([int(n) for _, n, _ in held], pa.int64())
+    held = target.quarantined_keys(entity.name)
+    quarantined = sum(n for _, n, _ in held)
+    counts = pa.array([n for _, n, _ in held], pa.int64())
     duck.register("held_view", pa.table({"key": pa.array([k for k, _, _ in held], pa.string()), "n": counts}))
     execute(duck, "CREATE OR REPLACE TEMP TABLE held AS SELECT * FROM held_view")
     duck.unregister("held_view")
@@ -169,7 +162,7 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
     problems += _lost_and_doubled(duck)
     problems += _mismatches(duck)
     problems += _ledger_differs(ctx, entity, stayed, read, loaded, excluded, quarantined)
-    if entity.deferred and (todo := unfilled(target, entity.name)):
+    if entity.deferred and (todo := target.unfilled(entity.name)):
         line = f"references of rows that left the quarantine were not looked up, in {len(todo):,} batches"
         problems.append(f"{line}: `migrate quarantine retry {ctx.paths.job}` goes on")
     problems += _unresolved(ctx, entity)
@@ -189,7 +182,7 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
         0,
         excluded,
         quarantined,
-        sum(int(n) for _, _, n in held),
+        sum(n for _, _, n in held),
         tuple(problems),
         tuple(notes),
     )
@@ -201,79 +194,6 @@ def _undone(ctx: Context, entity: CheckedEntity, parts: list[int]) -> list[int]:
     if rows and all(row.undone for row in rows):
         return parts
     return [row.batch for row in rows if row.entity == entity.name and row.step == 1 and row.undone]
-
-
-@dataclass(frozen=True)
-class FoundRow:
-    """SQL over a target row t (all NULL where it is gone) and its crosswalk row x: whether the row is there, the
-    hash of what it holds, that of its deferred references (NULL where all are), and the join of the two."""
-
-    present: pgsql.Composed
-    hash: pgsql.Composed
-    reference: pgsql.Composed
-    join: pgsql.Composed
-
-
-def found_row(entity: CheckedEntity) -> FoundRow:
-    """How an entity's rows are found in the target, and their hashes computed again from what it holds now."""
-    deferred = {f.column.name for f in entity.deferred}
-    texts: list[pgsql.Composable] = []
-    if entity.id_column is not None and entity.plan.id != "sequence":
-        texts.append(pgsql.SQL("coalesce(t.{}::text, chr(30))").format(pgsql.Identifier(entity.id_column.name)))
-    for f in entity.fields:
-        name = pgsql.Identifier(f.column.name)
-        if f.column.name in deferred:
-            texts.append(pgsql.SQL("chr(30)"))
-        elif is_hashed(f.column):
-            texts.append(pgsql.SQL("coalesce(t.{}::text, chr(30))").format(name))
-        else:
-            texts.append(pgsql.SQL("CASE WHEN t.{} IS NULL THEN chr(30) ELSE '~' END").format(name))
-    references = [
-        pgsql.SQL("coalesce(t.{}::text, chr(30))").format(pgsql.Identifier(c.column.name)) for c in entity.deferred
-    ]
-    some = pgsql.SQL(" OR ").join(
-        pgsql.SQL("t.{} IS NOT NULL").format(pgsql.Identifier(c.column.name)) for c in entity.deferred
-    )
-    reference = (
-        pgsql.SQL("CASE WHEN {} THEN md5(concat_ws(chr(31), {})) END").format(some, pgsql.SQL(", ").join(references))
-        if references
-        else pgsql.Composed([pgsql.SQL("NULL::text")])
-    )
-    present = pgsql.SQL("t.{} IS NOT NULL").format(pgsql.Identifier(entity.identity[0]))
-    hashed = pgsql.SQL("CASE WHEN {} THEN md5(concat_ws(chr(31), {})) END").format(
-        present, pgsql.SQL(", ").join(texts) if texts else pgsql.SQL("''")
-    )
-    if entity.id_column is not None:
-        return FoundRow(present, hashed, reference, _id_equals(entity))
-    parts = [pgsql.SQL("t.{}::text").format(pgsql.Identifier(c)) for c in entity.identity]
-    same = pgsql.SQL("{} = x.new_id").format(pgsql.SQL(" || chr(31) || ").join(parts))
-    return FoundRow(present, hashed, reference, same)
-
-
-def _target_rows(ctx: Context, entity: CheckedEntity) -> pgsql.Composed:
-    """The crosswalk beside the hash of what the target holds now; NULL hash where the row is gone."""
-    found = found_row(entity)
-    return pgsql.SQL(
-        "SELECT x.old_id, x.new_id, x.batch, replace(x.target_hash::text, '-', ''), replace(x.reference_hash::text, '-', ''), "
-        "{}, {}, x.job_id = {} FROM {} x LEFT JOIN {} t ON {} WHERE x.entity_id = {}"
-    ).format(
-        found.hash,
-        found.reference,
-        pgsql.Literal(ctx.target.job_id),
-        pgsql.Identifier(SCHEMA, "crosswalk"),
-        ctx.target.name_of(entity.target),
-        found.join,
-        pgsql.Literal(ctx.target.entity_id(entity.name)),
-    )
-
-
-def _id_equals(entity: CheckedEntity) -> pgsql.Composed:
-    """t.id = x.new_id in the id's own type, so that the target's index can serve."""
-    assert entity.id_column is not None
-    return pgsql.SQL("t.{} = x.new_id::{}").format(
-        pgsql.Identifier(entity.id_column.name),
-        pgsql.SQL(entity.id_column.type),
-    )
 
 
 def _lost_and_doubled(duck: Any) -> list[str]:
@@ -325,7 +245,7 @@ def _ledger_differs(
 ) -> list[str]:
     """Where the ledger differs from what was counted; `stayed` rows of batches that were taken back are in both."""
     rows = [r for r in ctx.target.ledger() if r.entity == entity.name and r.step == 1 and not r.undone]
-    later = retry_totals(ctx.target, entity.name).values()
+    later = ctx.target.retry_totals(entity.name).values()
     moved = sum(each.inserted + each.updated + each.unchanged for each in later)
     sums = {
         "read": (sum(r.read for r in rows) + stayed, read),
@@ -346,17 +266,7 @@ def _unresolved(ctx: Context, entity: CheckedEntity) -> list[str]:
         other = ctx.checked.entity(f.plan.ref)
         if other.id_column is None:
             continue
-        count = ctx.target.read(
-            pgsql.SQL(
-                "SELECT count(*) FROM {} t WHERE t.{} IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {} r WHERE r.{} = t.{})"
-            ).format(
-                ctx.target.name_of(entity.target),
-                pgsql.Identifier(f.column.name),
-                ctx.target.name_of(other.target),
-                pgsql.Identifier(other.id_column.name),
-                pgsql.Identifier(f.column.name),
-            )
-        )[0][0]
+        count = ctx.target.dangling(entity.target, f.column.name, other.target, other.id_column.name)
         if count:
             lines.append(f"{f.column.name}: {count:,} references point at no row of {other.plan.to}")
     return lines
@@ -366,19 +276,11 @@ def _low_sequence(ctx: Context, entity: CheckedEntity) -> list[str]:
     column = entity.id_column
     if column is None or not column.sequence:
         return []
-    highest, last = ctx.target.read(
-        pgsql.SQL("SELECT (SELECT max({}) FROM {}), (SELECT last_value FROM {})").format(
-            pgsql.Identifier(column.name),
-            ctx.target.name_of(entity.target),
-            pgsql.SQL(column.sequence),
-        )
-    )[0]
-    if highest is not None and last < highest:
-        return [f"the sequence of {column.name} stands at {last:,}, below the highest id {highest:,}"]
-    return []
+    low = ctx.target.low_sequence(entity.target, column)
+    return [f"the sequence of {column.name} stands at {low[0]:,}, below the highest id {low[1]:,}"] if low else []
 
 
 def _write(path: Path, batches: Any) -> None:
-    with disk_errors(), pq.ParquetWriter(path, pa.schema([(name, pa.string()) for name in _NAMES])) as writer:
+    with disk_errors(), pq.ParquetWriter(path, pa.schema([(name, pa.string()) for name in FOUND_COLUMNS])) as writer:
         for batch in batches:
             writer.write_batch(batch)

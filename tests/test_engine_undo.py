@@ -14,12 +14,11 @@ import psycopg
 import pytest
 from psycopg import sql
 
-import engine.undo_batch
-from connectors.postgres_undo import hold_batch
+from connectors.postgres import PostgresTarget
+from connectors.postgres_undo_list import PostgresUndoList
 from connectors.protocols import LedgerRow
 from engine.faults import UNDO_POINTS
 from engine.load import load
-from engine.undo_rows import UndoRows
 from engine.verify import verify
 from sample_data.servers import Database, PostgresServer
 from tests.engine_jobs import EngineJob, copied, records, sqlite_source
@@ -227,14 +226,17 @@ def test_the_server_goes_away(job: EngineJob, cloud: psycopg.Connection[Any], mo
     job.load()
     calls = 0
 
-    def lose(records: Any, row: LedgerRow) -> None:
+    hold = PostgresTarget.hold
+
+    def lose(target: PostgresTarget, row: LedgerRow) -> bool:
         nonlocal calls
         calls += 1
-        hold_batch(records, row)
+        found = hold(target, row)
         if calls == 4:
             cloud.execute("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
+        return found
 
-    monkeypatch.setattr(engine.undo_batch, "hold_batch", lose)
+    monkeypatch.setattr(PostgresTarget, "hold", lose)
     job.undo()
     assert calls > 4
     assert held(cloud) == before
@@ -300,16 +302,16 @@ def test_a_row_that_refers_to_ours_only_now(
     """Between the list and the batch a row of others is written: it isn't taken along."""
     job.load()
     cloud.execute("CREATE TABLE invoices(id int, person_id bigint REFERENCES people ON DELETE CASCADE)")
-    find = UndoRows.find
+    find = PostgresUndoList.find
 
-    def late(rows: UndoRows) -> None:
+    def late(rows: PostgresUndoList) -> None:
         find(rows)
         cloud.execute(
             "INSERT INTO invoices SELECT 1, id FROM people WHERE name = 'Di' AND NOT EXISTS (SELECT FROM invoices)"
         )
         cloud.execute("UPDATE people SET name = 'Bobo' WHERE name = 'Cy'")
 
-    monkeypatch.setattr(UndoRows, "find", late)
+    monkeypatch.setattr(PostgresUndoList, "find", late)
     outcome = job.undo()
     assert cloud.execute("SELECT count(*) FROM invoices").fetchone() == (1,)
     assert outcome.kept["contacts"] == {"a row of public.invoices refers to it": 1, "changed in the target since": 1}

@@ -12,8 +12,8 @@ from cli.views.text import one_line, visible
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from connectors.records import KeptRow
     from engine.undo import UndoOutcome, UndoPreview
-    from engine.undo_rows import KeptRow
 
 
 def show_foreseen(console: Console, foreseen: UndoPreview) -> None:

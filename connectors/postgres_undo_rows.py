@@ -7,17 +7,14 @@ refers to it. Nothing of the customer's is written here, and no row passes throu
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from psycopg import sql
 
-from connectors.postgres import PostgresTarget, held_value
 from connectors.postgres_referrers import Referrer, read_referrers
+from connectors.postgres_rows import found_row, held_value, name_of, same_row
 from connectors.postgres_schema import SCHEMA
-from connectors.postgres_undo import unkept_batches
-from connectors.protocols import Column
-from engine.check import CheckedEntity, CheckedPlan
-from engine.verify import found_row
+from connectors.postgres_undo import PostgresUndone
+from connectors.records import KeptRow, LoadedEntity, SlowKey
 from workspace.errors import CatalogueError
 
 ROWS = sql.Identifier("pg_temp", "packhorse_undo")
@@ -90,25 +87,21 @@ UPDATE {rows} u SET reason = CASE WHEN {present} OR u.act <> 'delete' THEN {chan
 """
 
 
-@dataclass(frozen=True)
-class KeptRow:
-    """A row that stays: its source key, its id in the target, and why."""
-
-    entity: str
-    key: tuple[str, ...]
-    id: str
-    reason: str
-
-
-class UndoRows:
+class PostgresUndoRows:
     """The rows of one job, or of one batch of it, in one session. Lost with the session: `find` makes it again."""
 
-    def __init__(self, target: PostgresTarget, checked: CheckedPlan, only: tuple[str, int] | None = None) -> None:
+    def __init__(self, target: PostgresUndone, entities: Sequence[LoadedEntity], only: tuple[str, int] | None) -> None:
         """The job must be known to the target, and its entities. `only`: (entity, batch)."""
         self.target = target
         self.only = only
-        self.entities = [e for e in checked.entities if target.knows_entity(e.name)]
-        self.referrers = {e.name: read_referrers(target, e.target) for e in self.entities}
+        self.entities = [e for e in entities if target.knows_entity(e.name)]
+        self.referrers = {e.name: read_referrers(target, e.table) for e in self.entities}
+        self.slow = tuple(
+            SlowKey(name, (key.schema, key.relation), key.columns)
+            for name, keys in self.referrers.items()
+            for key in keys
+            if not key.indexed
+        )
         self._refuse_unreadable()
 
     def find(self) -> None:
@@ -125,7 +118,7 @@ class UndoRows:
                     self._run(sql.SQL(template).format(only=self._only(column), **found))
         self._run(sql.SQL(_INDEX))
         for entity in self.entities:
-            self._run(sql.SQL(_HELD_BY_OTHERS).format(to=sql.Literal(entity.plan.to), **self._names(entity)))
+            self._run(sql.SQL(_HELD_BY_OTHERS).format(to=sql.Literal(entity.to), **self._names(entity)))
         if sum(self._run(self._referred(e, key)) for e in self.entities for key in self.referrers[e.name]):
             self._spread()
 
@@ -157,16 +150,17 @@ class UndoRows:
         )  # fmt: skip
         return [KeptRow(names[e], tuple(old.split("\x1f")), new, reason) for e, old, new, reason in rows]
 
-    def lock(self, entity: CheckedEntity, batch: int) -> None:
-        """Locks a batch's rows in the target: from now on nobody changes them or refers to them anew."""
+    def lock(self, entity: str, batch: int) -> None:
+        """Locks a batch's rows until the transaction ends: nobody changes them or refers to them anew."""
+        found = self.loaded(entity)
         self._run(
             sql.SQL(
                 "SELECT count(*) FROM (SELECT 1 FROM {table} t JOIN {rows} u ON {same} WHERE u.entity_id = {entity} "
                 "AND u.batch = {batch} AND u.reason IS NULL FOR UPDATE OF t) locked"
-            ).format(same=same_row(entity), batch=sql.Literal(batch), **self._names(entity))
+            ).format(same=same_row(found.identity), batch=sql.Literal(batch), **self._names(found))
         )
 
-    def recheck(self, entity: CheckedEntity, batch: int, acts: Sequence[str], *, going: bool) -> None:
+    def recheck(self, entity: LoadedEntity, batch: int, acts: Sequence[str], *, going: bool) -> None:
         """Gives a reason to rows of a locked batch that must stay after all; with `going`, to those too that a row
         outside the batch refers to by now."""
         found = self._found(entity)
@@ -175,7 +169,7 @@ class UndoRows:
         while sum(self._run(self._referred(entity, key, batch)) for key in keys):
             pass
 
-    def numbers(self, entity: CheckedEntity, batch: int) -> tuple[int, int]:
+    def numbers(self, entity: LoadedEntity, batch: int) -> tuple[int, int]:
         """The lowest and highest number (n) of a batch's rows; (0, 0) where it has none."""
         found = self.target.read(
             sql.SQL("SELECT coalesce(min(n), 0), coalesce(max(n), 0) FROM {} WHERE (entity_id, batch) = ({}, {})").format(
@@ -184,6 +178,10 @@ class UndoRows:
         )  # fmt: skip
         return found[0][0], found[0][1]
 
+    def loaded(self, entity: str) -> LoadedEntity:
+        """The entity of that name; KeyError when there is none."""
+        return next(e for e in self.entities if e.name == entity)
+
     def keep(self, reasons: dict[int, str]) -> None:
         """Lets rows stay, by their number; for few."""
         for n, reason in reasons.items():
@@ -191,12 +189,12 @@ class UndoRows:
                 sql.SQL("UPDATE {} SET reason = {} WHERE n = {}").format(ROWS, sql.Literal(reason), sql.Literal(n))
             )
 
-    def staying(self, entity: CheckedEntity, batch: int, step: int) -> int:
+    def staying(self, entity: str, batch: int, step: int) -> int:
         """How many rows of a batch stay: of the second step, those whose references alone were the job's."""
         acts = sql.SQL("act = 'refer'" if step == 2 else "act <> 'refer'")
         found = self.target.read(
             sql.SQL("SELECT count(*) FROM {} WHERE (entity_id, batch) = ({}, {}) AND reason IS NOT NULL AND {}").format(
-                ROWS, self._id(entity), sql.Literal(batch), acts
+                ROWS, self._id(self.loaded(entity)), sql.Literal(batch), acts
             )
         )
         return int(found[0][0])
@@ -215,9 +213,9 @@ class UndoRows:
                 for other in self._of_table(key):
                     yield self._update_referred(entity, key, at + 1, sql.SQL(
                         "EXISTS (SELECT 1 FROM {rows} g WHERE g.entity_id = {other} AND g.round = {at} AND {same})"
-                    ).format(rows=ROWS, other=self._id(other), at=sql.Literal(at), same=same_row(other, "f", "g")))  # fmt: skip
+                    ).format(rows=ROWS, other=self._id(other), at=sql.Literal(at), same=same_row(other.identity, "f", "g")))  # fmt: skip
 
-    def _referred(self, entity: CheckedEntity, key: Referrer, batch: int | None = None) -> sql.Composed:
+    def _referred(self, entity: LoadedEntity, key: Referrer, batch: int | None = None) -> sql.Composed:
         """Keeps the rows that something refers to which doesn't go itself; within a batch, go with it."""
         others = [other for other in self._of_table(key) if batch is None or other.name == entity.name]
         stays: list[sql.Composable] = [sql.SQL("true")]
@@ -228,14 +226,14 @@ class UndoRows:
                     "NOT EXISTS (SELECT 1 FROM {rows} g WHERE g.entity_id = {other} AND g.reason IS NULL {within} AND {same} "
                     "AND (g.act = 'delete' OR {released}))"
                 ).format(
-                    rows=ROWS, other=self._id(other), within=within, same=same_row(other, "f", "g"),
+                    rows=ROWS, other=self._id(other), within=within, same=same_row(other.identity, "f", "g"),
                     released=_lets_go(other, key),
                 )
             )  # fmt: skip
         return self._update_referred(entity, key, 1, sql.SQL(" AND ").join(stays), batch)
 
     def _update_referred(
-        self, entity: CheckedEntity, key: Referrer, round_: int, stays: sql.Composable, batch: int | None = None
+        self, entity: LoadedEntity, key: Referrer, round_: int, stays: sql.Composable, batch: int | None = None
     ) -> sql.Composed:
         joined = sql.SQL(" AND ").join(
             sql.SQL("f.{} = t.{}").format(sql.Identifier(c), sql.Identifier(r))
@@ -247,26 +245,26 @@ class UndoRows:
             "WHERE u.entity_id = {entity} AND u.reason IS NULL {within} AND {same} AND (u.act = 'delete' OR {changes}) AND {stays}"
         ).format(
             reason=sql.Literal(f"a row of {key.schema}.{key.relation} refers to it"), round=sql.Literal(round_),
-            referring=key.name, joined=joined, within=within, same=same_row(entity), changes=_changes(entity, key),
+            referring=key.name, joined=joined, within=within, same=same_row(entity.identity), changes=_changes(entity, key),
             stays=stays, **self._names(entity),
         )  # fmt: skip
 
-    def _of_table(self, key: Referrer) -> list[CheckedEntity]:
+    def _of_table(self, key: Referrer) -> list[LoadedEntity]:
         """The entities that were loaded into the table that the key belongs to."""
-        return [e for e in self.entities if (e.target.schema, e.target.relation) == (key.schema, key.relation)]
+        return [e for e in self.entities if (e.table.schema, e.table.relation) == (key.schema, key.relation)]
 
     def _refuse_unreadable(self) -> None:
         for entity in self.entities:
-            if entity.target.row_security:
+            if entity.table.row_security:
                 raise CatalogueError(
-                    f"row-level security may hide rows of {entity.plan.to} from this user", where=self.target.dsn,
+                    f"row-level security may hide rows of {entity.to} from this user", where=self.target.dsn,
                     advice="take the job back as the table's owner, or a user with BYPASSRLS",
                 )  # fmt: skip
             for key in self.referrers[entity.name]:
                 if not key.readable:
                     name = f"{key.schema}.{key.relation}"
                     raise CatalogueError(
-                        f"can't see which rows of {name} refer to {entity.plan.to} ({key.constraint})", where=self.target.dsn,
+                        f"can't see which rows of {name} refer to {entity.to} ({key.constraint})", where=self.target.dsn,
                         advice=f"GRANT SELECT ON {name} TO the user of the target DSN",
                     )  # fmt: skip
 
@@ -275,7 +273,7 @@ class UndoRows:
     def _run(self, statement: sql.SQL | sql.Composed) -> int:
         return self.target.execute(statement)
 
-    def _id(self, entity: CheckedEntity) -> sql.Literal:
+    def _id(self, entity: LoadedEntity) -> sql.Literal:
         return sql.Literal(self.target.entity_id(entity.name))
 
     def _only(self, column: str) -> sql.Composed:
@@ -283,16 +281,16 @@ class UndoRows:
             return sql.Composed([])
         return sql.SQL("AND {} = {}").format(sql.SQL(column), sql.Literal(self.only[1]))
 
-    def _names(self, entity: CheckedEntity) -> dict[str, sql.Composable]:
+    def _names(self, entity: LoadedEntity) -> dict[str, sql.Composable]:
         return {
             "rows": ROWS,
             "schema": sql.Identifier(SCHEMA),
-            "table": self.target.name_of(entity.target),
+            "table": name_of(entity.table),
             "entity": self._id(entity),
             "job": sql.Literal(self.target.job_id),
         }
 
-    def _found(self, entity: CheckedEntity) -> dict[str, sql.Composable]:
+    def _found(self, entity: LoadedEntity) -> dict[str, sql.Composable]:
         found = found_row(entity)
         job = sql.Literal(self.target.job_id)
         later = sql.SQL(_LATER).format(schema=sql.Identifier(SCHEMA), job=job)
@@ -301,47 +299,18 @@ class UndoRows:
             "present": found.present,
             "hash": found.hash,
             "reference": found.reference,
-            "join": same_row(entity, "t", "x"),
+            "join": same_row(entity.identity, "t", "x"),
             "later": later,
             "gone": sql.Literal(GONE),
             "changed": sql.Literal(CHANGED),
-            "unkept": sql.Literal(unkept_batches(self.target, entity.name)),
+            "unkept": sql.Literal(self.target.unkept_batches(entity.name)),
             "unkept_reason": sql.Literal(UNKEPT),
         }
 
 
-def same_row(entity: CheckedEntity, row: str = "t", listed: str = "u") -> sql.Composed:
-    """The join of a target row with the new_id of a list or crosswalk, in the key's own types, so that an index of
-    the target serves."""
-    columns: list[Column] = [entity.id_column] if entity.id_column is not None else _identity(entity)
-    new_id = sql.Identifier(listed, "new_id")
-    parts = [
-        sql.SQL("{} = {}::{}").format(
-            sql.Identifier(row, column.name),
-            new_id if len(columns) == 1 else sql.SQL("split_part({}, chr(31), {})").format(new_id, sql.Literal(n)),
-            sql.SQL(column.type),
-        )
-        for n, column in enumerate(columns, 1)
-    ]
-    return sql.SQL("({})").format(sql.SQL(" AND ").join(parts))
-
-
-def restored_columns(entity: CheckedEntity) -> list[Column]:
-    """The columns that a restored row gets back: those that a load writes, the marker that an upsert clears too."""
-    columns = [f.column for f in entity.fields if f.column.name not in entity.identity]
-    marker = entity.plan.deleted
-    found = entity.target.column(marker.column) if marker is not None and marker.revive else None
-    return [*columns, *([found] if found is not None and found not in columns else [])]
-
-
-def _identity(entity: CheckedEntity) -> list[Column]:
-    columns = [entity.target.column(name) for name in entity.identity]
-    return [column for column in columns if column is not None]
-
-
-def _lets_go(entity: CheckedEntity, key: Referrer) -> sql.Composable:
+def _lets_go(entity: LoadedEntity, key: Referrer) -> sql.Composable:
     """True where restoring the listed row g makes its table's row f refer to something else than now."""
-    columns = {c.name: c for c in restored_columns(entity)}
+    columns = {c.name: c for c in entity.restored}
     if not set(key.columns) <= set(columns):
         return sql.SQL("false")
     differ = sql.SQL(" OR ").join(
@@ -351,9 +320,9 @@ def _lets_go(entity: CheckedEntity, key: Referrer) -> sql.Composable:
     return sql.SQL("(g.held IS NOT NULL AND ({}))").format(differ)
 
 
-def _changes(entity: CheckedEntity, key: Referrer) -> sql.Composed:
+def _changes(entity: LoadedEntity, key: Referrer) -> sql.Composed:
     """True where restoring the listed row u changes what the key refers to in its table's row t."""
-    columns = [c for c in restored_columns(entity) if c.name in key.referred_columns]
+    columns = [c for c in entity.restored if c.name in key.referred_columns]
     differ = [
         sql.SQL("{} IS DISTINCT FROM t.{}").format(held_value(c, sql.Identifier("u", "held")), sql.Identifier(c.name))
         for c in columns

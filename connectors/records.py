@@ -1,0 +1,114 @@
+"""What is said of loaded rows and of our own records in a target: the words that the engine and each target share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from connectors.protocols import Column, Table
+
+CROSSWALK_COLUMNS = ("old_id", "new_id", "source_hash", "target_hash", "reference_hash", "job_id", "batch")
+
+FOUND_COLUMNS = ("old_id", "new_id", "batch", "target_hash", "reference_hash", "found_hash", "found_reference", "own")
+"""A row of the crosswalk beside what the target holds now. Hashes are 32 hexadecimal digits; `found_hash` is NULL
+where the row is gone, `found_reference` where all its deferred references are NULL; `own` is t for the job's own."""
+
+QUARANTINED_COLUMNS = ("entity", "row", "key", "field", "code", "signature", "detail", "raw", "status")
+
+CHANGES = pa.schema(
+    [(name, pa.string()) for name in ("row", "outcome", "edited", "field", "code", "signature", "detail")]
+)
+"""What becomes of rows that are retried: `outcome` is loaded, excluded or stays (then with its new reason)."""
+
+Edits = dict[str, str | None]
+"""Values that a person edited, by source column; binary as hexadecimal digits."""
+
+Undone = tuple[int, int, int]
+"""Rows of a batch deleted and restored, over all times it was taken back, and rows that stay."""
+
+
+@dataclass(frozen=True)
+class HashedColumn:
+    """One column's part in a row's hash: the text that the target shows for it where `text`, else only whether there
+    is a value. A `deferred` one counts as NULL: it has a hash of its own."""
+
+    column: Column
+    text: bool
+    deferred: bool = False
+
+
+@dataclass(frozen=True)
+class LoadedEntity:
+    """An entity as it stands in the target: where its rows are, what finds one by the crosswalk's new id (whose parts
+    are joined with U+001F), and what its hashes are made of, in order."""
+
+    name: str
+    to: str
+    table: Table
+    identity: tuple[Column, ...]
+    hashed: tuple[HashedColumn, ...]
+    deferred: tuple[Column, ...]
+    restored: tuple[Column, ...]
+    """The columns that a row which is taken back gets back."""
+
+
+@dataclass(frozen=True)
+class HeldRow:
+    """A row in quarantine: its batch, its number in the stage, its key, and whether it was dropped."""
+
+    batch: int
+    row: int
+    key: str
+    dropped: bool
+
+
+@dataclass(frozen=True)
+class RetriedRow:
+    """A row that left the quarantine: by which step of its batch's ledger, and which plan version."""
+
+    batch: int
+    step: int
+    row: int
+    plan_version: int
+    excluded: bool
+    edited: Edits
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What became of a batch's rows that left the quarantine, over all times; `references` are rows that had some
+    filled then. `step` is the last in the ledger."""
+
+    step: int = 0
+    plan_version: int = 0
+    inserted: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    excluded: int = 0
+    references: int = 0
+
+    @property
+    def left(self) -> int:
+        """Rows that left the quarantine."""
+        return self.inserted + self.updated + self.unchanged + self.excluded
+
+
+@dataclass(frozen=True)
+class SlowKey:
+    """A foreign key of `table` (schema and relation) to an entity's table without an index on `columns`: for each row
+    that goes, the target looks through all of it."""
+
+    entity: str
+    table: tuple[str, str]
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class KeptRow:
+    """A row that stays: its source key, its id in the target, and why."""
+
+    entity: str
+    key: tuple[str, ...]
+    id: str
+    reason: str
