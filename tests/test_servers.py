@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -44,3 +46,30 @@ def test_each_test_has_a_database_of_its_own(postgres_database: Database, postgr
     other.run("CREATE TABLE t (id int)")
     postgres.drop(other)
     assert postgres_database.rows("SELECT count(*) FROM t") == [(0,)]
+
+
+_STARTS_ONE = """
+import sys, time
+from pathlib import Path
+from connectors.scratch import ScratchServer
+with ScratchServer(Path(sys.argv[1])) as server:
+    print(server.folder, server.connect().execute("SELECT pg_backend_pid()").fetchone()[0], flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_scratch_server_ends_with_the_process_that_started_it(tmp_path: Path, postgres: PostgresServer) -> None:
+    """Killed, that one can clean up nothing itself."""
+    starter = subprocess.Popen(
+        [sys.executable, "-c", _STARTS_ONE, str(tmp_path / "server")], stdout=subprocess.PIPE, text=True
+    )
+    assert starter.stdout is not None
+    folder = Path(starter.stdout.readline().rsplit(" ", 1)[0])
+    assert (folder / "data" / "PG_VERSION").exists()
+    server = psutil.Process(int((folder / "data" / "postmaster.pid").read_text().splitlines()[0]))
+    watch = server.parent()
+    assert watch is not None
+    starter.kill()
+    starter.wait()
+    assert psutil.wait_procs([server, watch], timeout=30)[1] == []
+    assert not folder.exists()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from bench.peers.contender import Contender, NotRunError, Started
 from bench.systems import Systems
+from connectors.embedded import postgres_binaries
 from sample_data.servers import Database
-from sample_data.servers.wheel import postgres_binaries
 
 
 def _client() -> str:

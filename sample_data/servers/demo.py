@@ -16,8 +16,9 @@ from urllib.parse import quote
 
 import psycopg
 
+from connectors.embedded import CLUSTER, as_roots_user, lend, postgres_binaries
+
 from .server import ServerError
-from .wheel import CLUSTER, as_roots_user, lend, postgres_binaries
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ from urllib.parse import quote
 
 import psycopg
 
+from connectors.embedded import CLUSTER, ROOTS_USER, as_roots_user, lend, postgres_binaries
+
 from .server import Server, ended_well
-from .wheel import CLUSTER, ROOTS_USER, as_roots_user, lend, postgres_binaries
 
 
 class PostgresServer(Server):
