@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent.draft import Draft, draft
-from agent.job_request import TOLERATED, JobOutcome, JobRequest, Step, Watch, begin_job, dsn_again
+from agent.job_request import TOLERATED, JobOutcome, JobRequest, Step, Watch, begin_job, dsn_again, schema_of
 from agent.ladder import AUTONOMY, Ladder
 from agent.loop import Loop, last_plan
 from agent.models.protocol import Encoder, Model
@@ -98,7 +98,7 @@ def _opened(
     with ExitStack() as stack:
         from_system = open_source(source)
         stack.callback(from_system.close)
-        to_system = open_target(target)
+        to_system = open_target(target, schema_of(paths, request.ledger_schema))
         stack.callback(to_system.close)
         if not to_system.catalogue().tables:
             raise CatalogueError(
@@ -107,7 +107,7 @@ def _opened(
         paths.create()
         stack.enter_context(JobLock(paths))
         workspace = stack.enter_context(Workspace.open(paths, write=True))
-        begin_job(workspace, request, job, source, target)
+        begin_job(workspace, request, job, source, target, to_system.schema)
         run = _Run(request, paths, workspace, from_system, to_system, source.identity, progress, stop, confirm, ask)
         stack.callback(run.close)
         yield run

@@ -16,6 +16,7 @@ from engine.verify import Verification
 from workspace.errors import UsageError
 from workspace.events import JobStarted, UndoStarted
 from workspace.log import Workspace
+from workspace.paths import JobPaths
 
 TOLERATED = 0.1
 """The share of rows that may be in quarantine, unless told otherwise."""
@@ -26,7 +27,8 @@ _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 @dataclass(frozen=True)
 class JobRequest:
     """What to do. `zone` is the time zone of the source's clock, where it is known. `tolerate` is how many rows
-    may be in quarantine at the end: a share of those read below 1, else a number of rows."""
+    may be in quarantine at the end: a share of those read below 1, else a number of rows. `ledger_schema` is what our
+    schema in the target is called, where another name than the job's own or the usual one is wanted."""
 
     source_dsn: str
     target_dsn: str
@@ -38,6 +40,7 @@ class JobRequest:
     yes: bool = False
     tolerate: float = TOLERATED
     zone: str | None = None
+    ledger_schema: str | None = None
     base: Path = field(default_factory=Path.cwd)
 
 
@@ -88,8 +91,19 @@ def dsn_again(given: str | None, kept: object, option: str) -> str:
     return kept
 
 
-def begin_job(workspace: Workspace, request: JobRequest, job: str, source: Dsn, target: Dsn) -> None:
-    """Records the start once; a job of that name that moves something else is refused."""
+def schema_of(paths: JobPaths, given: str | None) -> str | None:
+    """What our schema in the target is called: as the job began with, or as given where it hasn't begun; None for the
+    usual name."""
+    if not paths.exists():
+        return given
+    with Workspace.open(paths) as workspace:
+        begun = next((e.event for e in workspace.events(types=[JobStarted]) if isinstance(e.event, JobStarted)), None)
+    return begun.options.get("ledger_schema") if begun is not None else given
+
+
+def begin_job(workspace: Workspace, request: JobRequest, job: str, source: Dsn, target: Dsn, schema: str) -> None:
+    """Records the start once; a job of that name that moves something else is refused, or has its records in another
+    schema of the target than the request says."""
     begun = next((e.event for e in workspace.events(types=[JobStarted]) if isinstance(e.event, JobStarted)), None)
     if begun is not None:
         if (begun.options.get("from"), begun.options.get("to")) != (source.identity, target.identity):
@@ -98,6 +112,11 @@ def begin_job(workspace: Workspace, request: JobRequest, job: str, source: Dsn, 
                 where=str(workspace.paths.folder),
                 advice="choose another --job name",
             )
+        if request.ledger_schema not in (None, schema):
+            raise UsageError(
+                f"the job {job} keeps its records in the schema {schema}", where="--ledger-schema",
+                advice="leave the option out, or choose another --job name",
+            )  # fmt: skip
         refuse_taken_back(workspace)
         return
     options = {
@@ -112,6 +131,7 @@ def begin_job(workspace: Workspace, request: JobRequest, job: str, source: Dsn, 
         "yes": request.yes,
         "tolerate": request.tolerate,
         "zone": request.zone,
+        "ledger_schema": schema,
     }
     workspace.record(JobStarted(job=job, source=source.masked, target=target.masked, options=options))
 

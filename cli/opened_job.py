@@ -41,7 +41,7 @@ def opened_job(
     with (
         JobLock(paths),
         Workspace.open(paths, write=True) as workspace,
-        _context(paths, workspace, plan, dsns, progress, stop) as context,
+        _context(paths, workspace, plan, dsns, belief.options.get("ledger_schema"), progress, stop) as context,
     ):
         mark = workspace.position
         try:
@@ -58,6 +58,7 @@ def _context(
     workspace: Workspace,
     plan: Plan,
     dsns: tuple[str, str],
+    schema: str | None,
     progress: Callable[[Any], None],
     stop: Callable[[], bool],
 ) -> Iterator[Context]:
@@ -66,7 +67,7 @@ def _context(
     from engine.context import Context
     from engine.prepare import try_queries
 
-    with opened(*dsns) as (source, target):
+    with opened(*dsns, schema) as (source, target):
         checked = check_plan(plan, source, target.catalogue())
         try_queries(paths, checked)
         yield Context(paths, workspace, source, target, checked, Dsn.parse(dsns[0]).identity, progress, stop)

@@ -34,6 +34,14 @@ Autonomy = Annotated[
         help="How sure a decision must be to be taken without a person, 0 to 1; the more, the more is asked.",
     ),
 ]
+LedgerSchema = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger-schema",
+        metavar="NAME",
+        help="The schema in the target for ledger, crosswalk and quarantine; the job remembers it. Default: packhorse.",
+    ),
+]
 PlanFile = Annotated[
     Path | None, typer.Option("--plan", metavar="FILE", help="The plan to follow; drafted without it.")
 ]

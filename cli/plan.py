@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from cli.drafted import plan_text
-from cli.options import AsJson, Autonomy, Model, Source, Target, here
+from cli.options import AsJson, Autonomy, LedgerSchema, Model, Source, Target, here
 from cli.run import JobName, Zone
 from cli.signals import stop_on_signals
 from cli.systems import GivenSource, GivenTarget, opened, plan_dsn
@@ -40,6 +40,7 @@ def draft(
     model: Model = None,
     autonomy: Autonomy = 0.9,
     zone: Zone = None,
+    ledger_schema: LedgerSchema = None,
     force: Force = False,
 ) -> int:
     """Survey both systems and draft a plan; no row is read into a stage, and nothing is written to the target.
@@ -51,7 +52,9 @@ def draft(
 
     if output is not None and output.exists() and not force:
         raise UsageError("there is a file of that name", where=str(output), advice="choose another, or --force")
-    request = JobRequest(source, target, job=job, model=model, autonomy=autonomy, zone=zone, base=here())
+    request = JobRequest(
+        source, target, job=job, model=model, autonomy=autonomy, zone=zone, ledger_schema=ledger_schema, base=here()
+    )
     with stop_on_signals() as stop, LiveView(on_stderr(), "migrate plan draft") as live:
         outcome = draft_job(request, progress=live, stop=stop)
     with Workspace.open(JobPaths(here(), outcome.job)) as workspace:

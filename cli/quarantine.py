@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Annotated
 import typer
 
 from cli.options import AsJson, Job, here
-from cli.systems import GivenTarget, job_dsn
+from cli.systems import GivenTarget, job_target
 from cli.views import quarantine as view
 from cli.views.output import on_stderr, on_stdout, print_json
 from cli.views.text import one_line
@@ -70,15 +70,11 @@ def show(
     JSON: `job`, and `rows`, a list of objects with `entity`, `row` (its number in the stage), `key`, `field`, `code`,
     `signature`, `detail`, `raw` (the whole source row), `status` (open or dropped).
     """
-    from connectors.dsn import open_target
     from engine.quarantine import quarantined_rows
 
     paths, state = _state(job)
-    system = open_target(job_dsn("target", target, state.belief))
-    try:
+    with job_target(target, state.belief) as system:
         rows = list(quarantined_rows(system, paths.job, entity=entity, signature=signature, limit=limit))
-    finally:
-        system.close()
     if as_json:
         print_json({"job": paths.job, "rows": [row.to_dict() for row in rows]})
     else:
@@ -100,7 +96,6 @@ def export(
     given to `quarantine retry --from`: an empty cell is NULL, `\\u{}` is empty text, and a text that begins like a
     formula has an apostrophe before it. In .jsonl a line is a row as `show --json` has it.
     """
-    from connectors.dsn import open_target
     from engine.quarantine import quarantined_rows
     from engine.quarantine_file import write_csv, write_xlsx
 
@@ -108,8 +103,7 @@ def export(
     if suffix not in (".xlsx", ".csv", ".jsonl"):
         raise UsageError("export writes .xlsx, .csv and .jsonl files", where=str(output))
     paths, state = _state(job)
-    system = open_target(job_dsn("target", target, state.belief))
-    try:
+    with job_target(target, state.belief) as system:
         rows = quarantined_rows(system, paths.job, entity=entity, signature=signature)
         if output is None:
             count = _write_lines(sys.stdout, rows)
@@ -121,15 +115,12 @@ def export(
             encoding = "utf-8-sig" if suffix == ".csv" else "utf-8"
             with os.fdopen(_made(output), "w", encoding=encoding, newline="") as out:
                 count = write_csv(out, rows) if suffix == ".csv" else _write_lines(out, rows)
-    finally:
-        system.close()
     on_stderr().print(f"{count:,} rows" + (f" in {output}" if output else ""))
     return 0
 
 
 def _examples(paths: JobPaths, state: State, given: str | None) -> dict[tuple[str, str], dict[str, object]]:
     """A row of each cluster; none, and a line that says why, where the target can't be asked."""
-    from connectors.dsn import open_target
     from engine.plan import parse_plan
     from engine.quarantine import examples, failing_value
 
@@ -137,11 +128,8 @@ def _examples(paths: JobPaths, state: State, given: str | None) -> dict[tuple[st
         return {}
     try:
         plan = parse_plan(state.belief.plan)
-        system = open_target(job_dsn("target", given, state.belief))
-        try:
+        with job_target(given, state.belief) as system:
             found = examples(system, paths.job)
-        finally:
-            system.close()
     except PackhorseError as error:
         on_stderr().print(f"without examples: {one_line(str(error))}")
         return {}

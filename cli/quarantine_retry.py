@@ -13,7 +13,7 @@ from cli.options import AsJson, Job, here
 from cli.person import at_hand
 from cli.quarantine import Entity, Signature
 from cli.signals import stop_on_signals
-from cli.systems import GivenSource, GivenTarget, job_dsn
+from cli.systems import GivenSource, GivenTarget, job_target
 from cli.views import quarantine as view
 from cli.views.live import LiveView
 from cli.views.output import on_stderr, on_stdout, print_json
@@ -96,7 +96,6 @@ def drop(
 
     JSON: `job`, `rows` (dropped by this command), `open` and `dropped` (rows in quarantine now).
     """
-    from connectors.dsn import open_target
     from engine.plan import parse_plan
     from engine.quarantine import drop as give_up
     from engine.quarantine import droppable
@@ -107,16 +106,17 @@ def drop(
     if not belief.plan:
         raise UsageError(f"job {paths.job!r} has no plan yet, so nothing of it was loaded")
     plan = parse_plan(belief.plan, f"plan version {belief.plan_version} of {paths.job}")
-    with stop_on_signals() as stop, JobLock(paths), Workspace.open(paths, write=True) as workspace:
-        system = open_target(job_dsn("target", target, belief))
-        try:
-            found = droppable(paths, workspace, system, plan, entity, signature)
-            if found.rows and not yes and (not _agreed(paths, found.rows) or stop()):
-                on_stderr().print("nothing was dropped")
-                return InterruptedJobError.exit_code
-            rows = give_up(found) if found.rows else 0
-        finally:
-            system.close()
+    with (
+        stop_on_signals() as stop,
+        JobLock(paths),
+        Workspace.open(paths, write=True) as workspace,
+        job_target(target, belief) as system,
+    ):
+        found = droppable(paths, workspace, system, plan, entity, signature)
+        if found.rows and not yes and (not _agreed(paths, found.rows) or stop()):
+            on_stderr().print("nothing was dropped")
+            return InterruptedJobError.exit_code
+        rows = give_up(found) if found.rows else 0
     left = _left(paths)
     if as_json:
         print_json({"job": paths.job, "rows": rows, "open": left.open, "dropped": left.dropped})

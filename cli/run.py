@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cli.conduct import conduct
-from cli.options import AsJson, Autonomy, Model, PlanFile, Source, Target, Yes, here
+from cli.options import AsJson, Autonomy, LedgerSchema, Model, PlanFile, Source, Target, Yes, here
 
 JobName = Annotated[
     str | None, typer.Option("--job", metavar="NAME", help="The job's name; one is made up without it.")
@@ -39,6 +39,7 @@ def run(
     autonomy: Autonomy = 0.9,
     zone: Zone = None,
     tolerate: Tolerate = 0.1,
+    ledger_schema: LedgerSchema = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
@@ -65,6 +66,7 @@ def run(
         yes=yes,
         tolerate=tolerate,
         zone=zone,
+        ledger_schema=ledger_schema,
         base=here(),
     )
     return conduct(job or "migrate run", partial(run_job, request), yes=yes, as_json=as_json)

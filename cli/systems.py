@@ -55,13 +55,27 @@ def plan_dsn(side: str, given: str | None, named: str) -> str:
 
 
 @contextmanager
-def opened(source: str, target: str) -> Iterator[tuple[Source, Target]]:
-    """Both systems, connected; closed at the end of the block. DsnError, ConnectError."""
+def job_target(given: str | None, belief: Belief) -> Iterator[Target]:
+    """A job's target, connected, with the schema that the job's records are in; closed at the end of the block.
+    UsageError where its password would be needed; DsnError, ConnectError."""
+    from connectors.dsn import open_target
+
+    system = open_target(job_dsn("target", given, belief), belief.options.get("ledger_schema"))
+    try:
+        yield system
+    finally:
+        system.close()
+
+
+@contextmanager
+def opened(source: str, target: str, schema: str | None = None) -> Iterator[tuple[Source, Target]]:
+    """Both systems, connected, with our records in the target's `schema` (None: the usual one); closed at the end of
+    the block. DsnError, ConnectError."""
     from connectors.dsn import open_source, open_target
 
     from_system = open_source(source)
     try:
-        to_system = open_target(target)
+        to_system = open_target(target, schema)
         try:
             yield from_system, to_system
         finally:

@@ -12,7 +12,7 @@ import typer
 from cli.options import AsJson, Job, here
 from cli.person import at_hand
 from cli.signals import StopFlag, stop_on_signals
-from cli.systems import GivenTarget, job_dsn
+from cli.systems import GivenTarget, job_target
 from cli.views import undo as view
 from cli.views.live import LiveView
 from cli.views.output import on_stderr, on_stdout, print_json
@@ -108,7 +108,6 @@ def _opened(
     paths: JobPaths, target: str | None, batch: tuple[str, int] | None, live: LiveView, stop: StopFlag
 ) -> Iterator[tuple[Undo, Workspace]]:
     """The job locked, its log open for writing, its target connected; the source isn't needed."""
-    from connectors.dsn import open_target
     from engine.check import check_loaded
     from engine.plan import parse_plan
     from engine.undo import Undo
@@ -118,13 +117,13 @@ def _opened(
     if not belief.plan:
         raise UsageError(f"job {paths.job!r} has no plan yet, so nothing of it was loaded")
     plan = parse_plan(belief.plan, f"plan version {belief.plan_version} of {paths.job}")
-    with JobLock(paths), Workspace.open(paths, write=True) as workspace:
-        system = open_target(job_dsn("target", target, belief))
-        try:
-            checked = check_loaded(plan, system.catalogue())
-            yield Undo(paths, workspace, system, checked, batch=batch, progress=live, stop=stop), workspace
-        finally:
-            system.close()
+    with (
+        JobLock(paths),
+        Workspace.open(paths, write=True) as workspace,
+        job_target(target, belief) as system,
+    ):
+        checked = check_loaded(plan, system.catalogue())
+        yield Undo(paths, workspace, system, checked, batch=batch, progress=live, stop=stop), workspace
 
 
 @contextmanager

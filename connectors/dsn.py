@@ -138,8 +138,9 @@ def open_source(dsn: Dsn | str) -> Source:
     return CsvSource(dsn)
 
 
-def open_target(dsn: Dsn | str) -> Target:
-    """A target to write to, connected. Raises DsnError where the system cannot be one, ConnectError."""
+def open_target(dsn: Dsn | str, schema: str | None = None) -> Target:
+    """A target to write to, connected; our records are in its `schema`, by default `packhorse`. Raises DsnError where
+    the system cannot be one, ConnectError, UsageError for a name that no schema can have."""
     dsn = Dsn.parse(dsn) if isinstance(dsn, str) else dsn
     if dsn.system != "postgres":
         raise DsnError(
@@ -149,7 +150,7 @@ def open_target(dsn: Dsn | str) -> Target:
         )
     from connectors.postgres import PostgresTarget
 
-    return PostgresTarget(dsn)
+    return PostgresTarget(dsn, schema) if schema is not None else PostgresTarget(dsn)
 
 
 def _resolve(text: str, environment: Mapping[str, str]) -> str:

@@ -14,7 +14,6 @@ from psycopg import sql
 
 from connectors.postgres_catalogue import read_catalogue
 from connectors.postgres_rows import found_row, held_json, name_of, same_row, shown_id
-from connectors.postgres_schema import SCHEMA
 from connectors.postgres_undo import PostgresUndone
 from connectors.postgres_undo_list import PostgresUndoList
 from connectors.protocols import Catalogue, Column, Kind, Table, TargetLostError, UniqueKey
@@ -32,10 +31,11 @@ class PostgresTarget(PostgresUndone):
     # -- what is there ----------------------------------------------------------------------------
 
     def catalogue(self) -> Catalogue:
-        """What is there, our own schema left out."""
+        """What is there, schemas of ours left out. CatalogueError where one of our schema's name is somebody else's."""
+        ours = self.schemas_of_ours()
         with self._reached():
             found = read_catalogue(self._connection)
-        tables = {name: table for name, table in found.tables.items() if table.schema != SCHEMA}
+        tables = {name: table for name, table in found.tables.items() if table.schema not in ours}
         return Catalogue(found.dialect, tables, found.server)
 
     def server(self) -> str:
@@ -161,7 +161,7 @@ class PostgresTarget(PostgresUndone):
         if besides is not None:
             conditions.append(
                 sql.SQL("NOT EXISTS (SELECT 1 FROM {} x WHERE x.entity_id = {} AND x.new_id = {})").format(
-                    sql.Identifier(SCHEMA, "crosswalk"),
+                    sql.Identifier(self.schema, "crosswalk"),
                     sql.Literal(self.entity_id(besides.name)),
                     shown_id(besides.identity),
                 )
@@ -184,7 +184,7 @@ class PostgresTarget(PostgresUndone):
             found.hash,
             found.reference,
             sql.Literal(self.job_id),
-            sql.Identifier(SCHEMA, "crosswalk"),
+            sql.Identifier(self.schema, "crosswalk"),
             name_of(entity.table),
             same_row(entity.identity, "t", "x"),
             sql.Literal(self.entity_id(entity.name)),

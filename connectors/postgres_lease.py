@@ -10,19 +10,19 @@ import os
 import socket
 
 from connectors.dsn import Dsn
+from connectors.postgres_prepare import PostgresPrepared
 from connectors.postgres_schema import SCHEMA
-from connectors.postgres_session import PostgresSession
 from connectors.protocols import LeaseLostError
 from workspace.errors import JobLockedError
 
 _KEY = "hashtextextended('packhorse job ' || %s, 0)"
 
 
-class PostgresLease(PostgresSession):
+class PostgresLease(PostgresPrepared):
     """The job of a session: leased, joined under another process's lease, or only known."""
 
-    def __init__(self, dsn: Dsn) -> None:
-        super().__init__(dsn)
+    def __init__(self, dsn: Dsn, schema: str = SCHEMA) -> None:
+        super().__init__(dsn, schema)
         self._job: tuple[int, str] | None = None
         self._leased = False
         self._token = ""
@@ -36,10 +36,10 @@ class PostgresLease(PostgresSession):
         """
         host, pid = socket.gethostname(), os.getpid()
         with self._reached(), self._connection.cursor() as cursor:
-            cursor.execute(f"SELECT pg_try_advisory_lock({_KEY})", [job])
+            cursor.execute(f"SELECT pg_try_advisory_lock({_KEY})", [self._lock_of(job)])
             got = cursor.fetchone()
             if got is None or not got[0]:
-                cursor.execute(f"SELECT host, pid, since::text FROM {SCHEMA}.job WHERE name = %s", [job])
+                cursor.execute(f"SELECT host, pid, since::text FROM {self.ours}.job WHERE name = %s", [job])
                 holder = cursor.fetchone()
                 who = f"process {holder[1]} on {holder[0]}, since {holder[2]}" if holder else "another process"
                 # our own lost connection, or that of a process that was killed: the server is about to end it
@@ -52,11 +52,11 @@ class PostgresLease(PostgresSession):
                     )
                 with self._connection.transaction():
                     cursor.execute("SET LOCAL lock_timeout = '10s'")
-                    cursor.execute(f"SELECT pg_advisory_lock({_KEY})", [job])
+                    cursor.execute(f"SELECT pg_advisory_lock({_KEY})", [self._lock_of(job)])
             with self._connection.transaction():
                 cursor.execute("SET LOCAL lock_timeout = '60s'")
                 cursor.execute(
-                    f"INSERT INTO {SCHEMA}.job (name, source, host, pid, since) VALUES (%s, %s, %s, %s, clock_timestamp()) "
+                    f"INSERT INTO {self.ours}.job (name, source, host, pid, since) VALUES (%s, %s, %s, %s, clock_timestamp()) "
                     f"ON CONFLICT (name) DO UPDATE SET host = excluded.host, pid = excluded.pid, "
                     f"since = CASE WHEN job.since::text = %s THEN job.since ELSE excluded.since END "
                     f"RETURNING id, source, since::text",
@@ -71,6 +71,10 @@ class PostgresLease(PostgresSession):
                     advice="give this one another name with --job",
                 )
             self._job, self._leased, self._token = (row[0], job), True, row[2]
+
+    def _lock_of(self, job: str) -> str:
+        """What the lock of a job is called after: jobs of one name in two schemas are two."""
+        return job if self.schema == SCHEMA else f"{job} in {self.schema}"
 
     @property
     def lease_token(self) -> str:
@@ -89,21 +93,15 @@ class PostgresLease(PostgresSession):
         if not self.has_schema():
             return False
         with self._reached(), self._connection.cursor() as cursor:
-            cursor.execute(f"SELECT id FROM {SCHEMA}.job WHERE name = %s", [job])
+            cursor.execute(f"SELECT id FROM {self.ours}.job WHERE name = %s", [job])
             row = cursor.fetchone()
         if row is not None:
             self._job = (row[0], job)
         return row is not None
 
-    def has_schema(self) -> bool:
-        """True where our schema is there."""
-        with self._reached(), self._connection.cursor() as cursor:
-            cursor.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [SCHEMA])
-            return cursor.fetchone() is not None
-
     def source_of_job(self) -> str:
         """The source that the job taken or known is of."""
-        return str(self.read(f"SELECT source FROM {SCHEMA}.job WHERE id = %s", [self.job_id])[0][0])
+        return str(self.read(f"SELECT source FROM {self.ours}.job WHERE id = %s", [self.job_id])[0][0])
 
     @property
     def job_id(self) -> int:
@@ -126,8 +124,8 @@ class PostgresLease(PostgresSession):
         held = self.read(
             f"SELECT since::text, EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted "
             f"AND mode = 'ExclusiveLock' AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
-            f"AND (classid::bigint << 32 | objid::bigint) = {_KEY}) FROM {SCHEMA}.job WHERE id = %s FOR SHARE",
-            [self._job[1], self._job[0]],
+            f"AND (classid::bigint << 32 | objid::bigint) = {_KEY}) FROM {self.ours}.job WHERE id = %s FOR SHARE",
+            [self._lock_of(self._job[1]), self._job[0]],
         )
         if held != [(self._joined, True)]:
             raise LeaseLostError("the lease on the job, under which this batch was to be written, is gone")

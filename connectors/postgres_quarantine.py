@@ -13,7 +13,6 @@ import pyarrow as pa
 from psycopg import sql
 
 from connectors.postgres_records import PostgresRecords
-from connectors.postgres_schema import SCHEMA
 from connectors.protocols import LedgerRow
 from connectors.records import QUARANTINED_COLUMNS, HeldRow, RetriedRow, Totals
 from workspace.errors import JobFailedError
@@ -26,7 +25,7 @@ class PostgresQuarantine(PostgresRecords):
         """The entity's open rows in quarantine, of one signature where given; with `dropped`, those too. In the order of
         the stage."""
         rows = self.read(
-            f"SELECT batch, row, key, status = 'dropped' FROM {SCHEMA}.quarantine WHERE (job_id, entity_id) = (%s, %s) "
+            f"SELECT batch, row, key, status = 'dropped' FROM {self.ours}.quarantine WHERE (job_id, entity_id) = (%s, %s) "
             f"AND (%s = '' OR signature = %s) AND (%s OR status = 'open') ORDER BY row",
             [self.job_id, self.entity_id(entity), signature, signature, dropped],
         )
@@ -35,7 +34,7 @@ class PostgresQuarantine(PostgresRecords):
     def next_step(self, entity: str, batch: int) -> int:
         """The step of the ledger that the next retry of the batch takes: odd, from 3 on."""
         (last,) = self.read(
-            f"SELECT greatest(max(step), 2) FROM {SCHEMA}.ledger WHERE (job_id, entity_id, batch) = (%s, %s, %s)",
+            f"SELECT greatest(max(step), 2) FROM {self.ours}.ledger WHERE (job_id, entity_id, batch) = (%s, %s, %s)",
             [self.job_id, self.entity_id(entity), batch],
         )[0]
         return int(last) + 1 + int(last) % 2
@@ -43,18 +42,18 @@ class PostgresQuarantine(PostgresRecords):
     def unfilled(self, entity: str) -> list[tuple[int, int]]:
         """Batches and steps of rows that left the quarantine and whose deferred references were not looked up yet."""
         return self.read(
-            f"SELECT batch, step FROM {SCHEMA}.ledger l WHERE (job_id, entity_id) = (%s, %s) AND step > 2 AND step %% 2 = 1 "
-            f"AND to_jsonb(l) ->> 'undone_at' IS NULL AND NOT EXISTS (SELECT 1 FROM {SCHEMA}.ledger f WHERE (f.job_id, f.entity_id, f.batch, f.step) = "
+            f"SELECT batch, step FROM {self.ours}.ledger l WHERE (job_id, entity_id) = (%s, %s) AND step > 2 AND step %% 2 = 1 "
+            f"AND to_jsonb(l) ->> 'undone_at' IS NULL AND NOT EXISTS (SELECT 1 FROM {self.ours}.ledger f WHERE (f.job_id, f.entity_id, f.batch, f.step) = "
             f"(l.job_id, l.entity_id, l.batch, l.step + 1)) ORDER BY batch, step",
             [self.job_id, self.entity_id(entity)],
         )
 
     def retried_rows(self, entity: str) -> list[RetriedRow]:
         """The entity's rows that left the quarantine. None where an older version made our schema."""
-        if self.read("SELECT to_regclass(%s) IS NULL", [f"{SCHEMA}.retried"])[0][0]:
+        if self.read("SELECT to_regclass(%s) IS NULL", [sql.Identifier(self.schema, "retried").as_string()])[0][0]:
             return []
         rows = self.read(
-            f"SELECT batch, step, row, plan_version, excluded, edited::text FROM {SCHEMA}.retried "
+            f"SELECT batch, step, row, plan_version, excluded, edited::text FROM {self.ours}.retried "
             f"WHERE (job_id, entity_id) = (%s, %s) ORDER BY row",
             [self.job_id, self.entity_id(entity)],
         )
@@ -67,7 +66,7 @@ class PostgresQuarantine(PostgresRecords):
         """By batch, for batches that were retried and not taken back; of one batch where given."""
         rows = self.read(
             f"SELECT batch, max(step), max(plan_version), sum(inserted) FILTER (WHERE step %% 2 = 1), sum(updated) FILTER (WHERE step %% 2 = 1), "
-            f"sum(unchanged), sum(excluded), sum(updated) FILTER (WHERE step %% 2 = 0) FROM {SCHEMA}.ledger "
+            f"sum(unchanged), sum(excluded), sum(updated) FILTER (WHERE step %% 2 = 0) FROM {self.ours}.ledger "
             f"WHERE (job_id, entity_id) = (%s, %s) AND step > 2 AND to_jsonb(ledger) ->> 'undone_at' IS NULL "
             f"AND (%s::int IS NULL OR batch = %s) GROUP BY batch",
             [self.job_id, self.entity_id(entity), batch, batch],
@@ -78,7 +77,7 @@ class PostgresQuarantine(PostgresRecords):
         """What each batch has in quarantine: signature, code, field, and how many rows are open and dropped."""
         rows = self.read(
             f"SELECT batch, signature, min(code), min(field), count(*) FILTER (WHERE status = 'open'), "
-            f"count(*) FILTER (WHERE status = 'dropped') FROM {SCHEMA}.quarantine WHERE (job_id, entity_id) = (%s, %s) "
+            f"count(*) FILTER (WHERE status = 'dropped') FROM {self.ours}.quarantine WHERE (job_id, entity_id) = (%s, %s) "
             f"AND (%s::int IS NULL OR batch = %s) GROUP BY 1, 2 ORDER BY 1, 2",
             [self.job_id, self.entity_id(entity), batch, batch],
         )
@@ -98,7 +97,7 @@ class PostgresQuarantine(PostgresRecords):
         columns = ", ".join(f"{name} {'bigint' if name == 'row' else 'text'}" for name in changes.column_names)
         place = self.temporary("packhorse_retried", columns, changes)
         names = {
-            "schema": sql.Identifier(SCHEMA), "place": place, "job": sql.Literal(self.job_id),
+            "schema": sql.Identifier(self.schema), "place": place, "job": sql.Literal(self.job_id),
             "entity": sql.Literal(self.entity_id(row.entity)), "batch": sql.Literal(row.batch), "step": sql.Literal(row.step),
             "version": sql.Literal(row.plan_version),
         }  # fmt: skip
@@ -131,7 +130,7 @@ class PostgresQuarantine(PostgresRecords):
     def drop_rows(self, entity: str, signature: str = "") -> dict[int, int]:
         """Marks the entity's open rows as dropped, of one signature where given; how many, by batch."""
         rows = self.read(
-            f"WITH d AS (UPDATE {SCHEMA}.quarantine SET status = 'dropped' WHERE (job_id, entity_id) = (%s, %s) AND status = 'open' "
+            f"WITH d AS (UPDATE {self.ours}.quarantine SET status = 'dropped' WHERE (job_id, entity_id) = (%s, %s) AND status = 'open' "
             f"AND (%s = '' OR signature = %s) RETURNING batch) SELECT batch, count(*) FROM d GROUP BY 1 ORDER BY 1",
             [self.job_id, self.entity_id(entity), signature, signature],
         )
@@ -140,7 +139,7 @@ class PostgresQuarantine(PostgresRecords):
     def quarantined_keys(self, entity: str) -> list[tuple[str, int, int]]:
         """The source keys in quarantine, with how many rows of each, and how many of those are dropped."""
         return self.read(
-            f"SELECT key, count(*)::int, (count(*) FILTER (WHERE status = 'dropped'))::int FROM {SCHEMA}.quarantine "
+            f"SELECT key, count(*)::int, (count(*) FILTER (WHERE status = 'dropped'))::int FROM {self.ours}.quarantine "
             f"WHERE (job_id, entity_id) = (%s, %s) GROUP BY 1",
             [self.job_id, self.entity_id(entity)],
         )
@@ -170,7 +169,7 @@ class PostgresQuarantine(PostgresRecords):
             " FROM {schema}.quarantine q JOIN {schema}.entity e ON e.id = q.entity_id"
             " WHERE q.job_id = {job} {narrowed} ORDER BY e.name, {order} q.row {limited}"
         ).format(
-            first=sql.SQL(first), order=sql.SQL(order), schema=sql.Identifier(SCHEMA), job=sql.Literal(self.job_id),
+            first=sql.SQL(first), order=sql.SQL(order), schema=sql.Identifier(self.schema), job=sql.Literal(self.job_id),
             narrowed=narrowed, limited=limited,
         )  # fmt: skip
         return self.stream(statement, QUARANTINED_COLUMNS)

@@ -6,65 +6,27 @@ at all: the transaction is the caller's.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
-from psycopg import errors, sql
+from psycopg import sql
 
 from connectors.dsn import Dsn
 from connectors.postgres_lease import PostgresLease
-from connectors.postgres_schema import SCHEMA, STEPS
+from connectors.postgres_schema import SCHEMA
 from connectors.protocols import LedgerRow
 from connectors.records import CROSSWALK_COLUMNS
-from workspace.errors import CatalogueError, WorkspaceError
 
 
 class PostgresRecords(PostgresLease):
     """The tables of our own schema, through one session."""
 
-    def __init__(self, dsn: Dsn) -> None:
-        super().__init__(dsn)
+    def __init__(self, dsn: Dsn, schema: str = SCHEMA) -> None:
+        super().__init__(dsn, schema)
         self._entities: dict[str, int] = {}
         self._names: dict[int, str] = {}
         self._batch: tuple[str, int, int] | None = None
-
-    def prepare(self) -> None:
-        """Makes our schema where it is missing, under a lock that keeps two makers apart."""
-        with self._reached(), self._connection.transaction(), self._connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('packhorse schema', 0))")
-            cursor.execute("SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s", [SCHEMA])
-            row = cursor.fetchone()
-            try:
-                done = 0
-                if row is None:
-                    cursor.execute(f"CREATE SCHEMA {SCHEMA}")
-                else:
-                    found = re.fullmatch(r"packhorse (\d+)", row[0] or "")
-                    if not found:
-                        raise CatalogueError(
-                            f"the target has a schema {SCHEMA} that is not ours",
-                            where=self.dsn,
-                            advice="rename it, or use another database",
-                        )
-                    done = int(found[1])
-                if done > len(STEPS):
-                    raise WorkspaceError(
-                        "a newer version of Packhorse made the ledger in this target",
-                        where=self.dsn,
-                        advice="upgrade packhorse",
-                    )
-                for step in STEPS[done:]:
-                    for statement in step(SCHEMA):
-                        cursor.execute(statement)
-                if done < len(STEPS):
-                    cursor.execute(f"COMMENT ON SCHEMA {SCHEMA} IS 'packhorse {len(STEPS)}'")
-            except errors.InsufficientPrivilege:
-                raise CatalogueError(
-                    f"the user may not make the schema {SCHEMA} for the ledger", where=self.dsn,
-                    advice=f"GRANT CREATE ON DATABASE {self._connection.info.dbname} TO {self._connection.info.user}",
-                ) from None  # fmt: skip
 
     # -- entities -----------------------------------------------------------------------------------
 
@@ -72,11 +34,11 @@ class PostgresRecords(PostgresLease):
         """The number of an entity of that source in our schema, the same each time."""
         with self._reached(), self._connection.cursor() as cursor:
             cursor.execute(
-                f"INSERT INTO {SCHEMA}.entity (source, name, target_table) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING",
+                f"INSERT INTO {self.ours}.entity (source, name, target_table) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING",
                 [source, entity, table],
             )
             cursor.execute(
-                f"SELECT id FROM {SCHEMA}.entity WHERE (source, name, target_table) = (%s, %s, %s)",
+                f"SELECT id FROM {self.ours}.entity WHERE (source, name, target_table) = (%s, %s, %s)",
                 [source, entity, table],
             )
             row = cursor.fetchone()
@@ -88,7 +50,8 @@ class PostgresRecords(PostgresLease):
     def know_entity(self, source: str, entity: str, table: str) -> bool:
         """Finds an entity's number without writing. False when our schema doesn't have it."""
         rows = self.read(
-            f"SELECT id FROM {SCHEMA}.entity WHERE (source, name, target_table) = (%s, %s, %s)", [source, entity, table]
+            f"SELECT id FROM {self.ours}.entity WHERE (source, name, target_table) = (%s, %s, %s)",
+            [source, entity, table],
         )
         if rows:
             self._entities[entity] = rows[0][0]
@@ -112,7 +75,7 @@ class PostgresRecords(PostgresLease):
             cursor.execute(
                 f"SELECT entity_id, batch, step, key_low, key_high, plan_version, read, inserted, updated, unchanged, merged, excluded, "
                 # an older schema, which only reads, has no undone_at
-                f"quarantined, to_jsonb(l) ->> 'undone_at' IS NOT NULL FROM {SCHEMA}.ledger l WHERE job_id = %s AND step <= 2 "
+                f"quarantined, to_jsonb(l) ->> 'undone_at' IS NOT NULL FROM {self.ours}.ledger l WHERE job_id = %s AND step <= 2 "
                 f"ORDER BY committed_at, entity_id, batch, step",
                 [self._job[0]],
             )
@@ -131,7 +94,7 @@ class PostgresRecords(PostgresLease):
         self.writes_as(row.entity, row.batch, 2 if row.step % 2 == 0 else 1)
         with self._reached(), self._connection.cursor() as cursor:
             cursor.execute(
-                f"INSERT INTO {SCHEMA}.ledger (job_id, entity_id, batch, step, key_low, key_high, plan_version, read, inserted, updated, "
+                f"INSERT INTO {self.ours}.ledger (job_id, entity_id, batch, step, key_low, key_high, plan_version, read, inserted, updated, "
                 f"unchanged, merged, excluded, quarantined, checksum, keeps_before) "
                 f"VALUES (%s, %s, %s, %s, %s, %s, %s, %s, 0, 0, 0, 0, 0, 0, 0, true) "
                 f"ON CONFLICT DO NOTHING",
@@ -157,7 +120,7 @@ class PostgresRecords(PostgresLease):
         assert self._job is not None
         with self._reached():
             self._connection.execute(
-                f"UPDATE {SCHEMA}.ledger SET inserted = %s, updated = %s, unchanged = %s, merged = %s, excluded = %s, quarantined = %s, checksum = %s "
+                f"UPDATE {self.ours}.ledger SET inserted = %s, updated = %s, unchanged = %s, merged = %s, excluded = %s, quarantined = %s, checksum = %s "
                 f"WHERE (job_id, entity_id, batch, step) = (%s, %s, %s, %s)",
                 [row.inserted, row.updated, row.unchanged, row.merged, row.excluded, row.quarantined, row.checksum,
                  self._job[0], self._entities[row.entity], row.batch, row.step],
@@ -169,7 +132,7 @@ class PostgresRecords(PostgresLease):
         """Writes crosswalk rows: old_id, new_id, source_hash, target_hash, replaced (text columns)."""
         assert self._job is not None
         rows = self._numbered(entity, batch, rows)
-        self._copy(sql.Identifier(SCHEMA, "crosswalk"), rows.column_names, rows)
+        self._copy(sql.Identifier(self.schema, "crosswalk"), rows.column_names, rows)
 
     def renew_crosswalk(self, entity: str, batch: int, rows: pa.Table) -> None:
         """Renews the hashes of crosswalk rows that are there, and makes them this job's: old_id, source_hash,
@@ -185,14 +148,15 @@ class PostgresRecords(PostgresLease):
         with self._reached(), self._connection.cursor() as cursor:
             cursor.execute("DROP TABLE IF EXISTS pg_temp.packhorse_hashes")
             cursor.execute(
-                f"CREATE TEMP TABLE packhorse_hashes ON COMMIT DROP AS SELECT old_id, {', '.join(columns)} FROM {SCHEMA}.crosswalk WHERE false"
+                f"CREATE TEMP TABLE packhorse_hashes ON COMMIT DROP AS SELECT old_id, {', '.join(columns)} FROM {self.ours}.crosswalk WHERE false",
+                [],
             )
             self._copy(sql.Identifier("pg_temp", "packhorse_hashes"), ["old_id", *columns], rows)
             if own:
                 self._keep_before(sql.SQL("pg_temp.packhorse_hashes r"), "old_id", sql.SQL("NULL::jsonb"))
             mine = f", job_id = {self._job[0]}, batch = {int(batch)}" if own else ""
             cursor.execute(
-                f"UPDATE {SCHEMA}.crosswalk x SET {', '.join(f'{c} = h.{c}' for c in columns)}{mine} FROM pg_temp.packhorse_hashes h "
+                f"UPDATE {self.ours}.crosswalk x SET {', '.join(f'{c} = h.{c}' for c in columns)}{mine} FROM pg_temp.packhorse_hashes h "
                 f"WHERE x.entity_id = %s AND x.old_id = h.old_id",
                 [self._entities[entity]],
             )
@@ -207,7 +171,7 @@ class PostgresRecords(PostgresLease):
         entity, batch, step = self._batch
         with self._reached(), self._connection.cursor() as cursor:
             cursor.execute(
-                f"SELECT 1 FROM {SCHEMA}.ledger WHERE entity_id = %s AND job_id <> %s LIMIT 1",
+                f"SELECT 1 FROM {self.ours}.ledger WHERE entity_id = %s AND job_id <> %s LIMIT 1",
                 [self._entities[entity], self._job[0]],
             )
             if cursor.fetchone() is None:
@@ -220,7 +184,7 @@ class PostgresRecords(PostgresLease):
                     "x.source_hash, x.target_hash, x.reference_hash FROM {schema}.crosswalk x JOIN {rows} ON r.{key} = x.old_id "
                     "WHERE x.entity_id = {entity} AND x.job_id <> {job} ON CONFLICT DO NOTHING"
                 ).format(
-                    schema=sql.Identifier(SCHEMA), job=sql.Literal(self._job[0]), batch=sql.Literal(batch), step=sql.Literal(step),
+                    schema=sql.Identifier(self.schema), job=sql.Literal(self._job[0]), batch=sql.Literal(batch), step=sql.Literal(step),
                     held=held, rows=rows, key=sql.Identifier(key), entity=sql.Literal(self._entities[entity]),
                 )
             )  # fmt: skip
@@ -230,7 +194,7 @@ class PostgresRecords(PostgresLease):
                         "UPDATE {}.held_before b SET held = {} FROM {} WHERE (b.entity_id, b.job_id, b.step) = ({}, {}, 1) "
                         "AND b.held IS NULL AND b.old_id = r.{}"
                     ).format(
-                        sql.Identifier(SCHEMA), held, rows, sql.Literal(self._entities[entity]), sql.Literal(self._job[0]),
+                        sql.Identifier(self.schema), held, rows, sql.Literal(self._entities[entity]), sql.Literal(self._job[0]),
                         sql.Identifier(key),
                     )
                 )  # fmt: skip
@@ -240,7 +204,7 @@ class PostgresRecords(PostgresLease):
         return self.stream(
             sql.SQL("SELECT {} FROM {} WHERE entity_id = {}").format(
                 sql.SQL(", ").join(map(sql.Identifier, CROSSWALK_COLUMNS)),
-                sql.Identifier(SCHEMA, "crosswalk"),
+                sql.Identifier(self.schema, "crosswalk"),
                 sql.Literal(self._entities[entity]),
             ),
             CROSSWALK_COLUMNS,
@@ -249,7 +213,7 @@ class PostgresRecords(PostgresLease):
     def has_crosswalk(self, entity: str) -> bool:
         """True where the entity's crosswalk holds a row."""
         return bool(
-            self.read(f"SELECT 1 FROM {SCHEMA}.crosswalk WHERE entity_id = %s LIMIT 1", [self._entities[entity]])
+            self.read(f"SELECT 1 FROM {self.ours}.crosswalk WHERE entity_id = %s LIMIT 1", [self._entities[entity]])
         )
 
     # -- quarantine -------------------------------------------------------------------------------
@@ -257,12 +221,12 @@ class PostgresRecords(PostgresLease):
     def quarantine(self, entity: str, batch: int, rows: pa.Table) -> None:
         """Writes quarantine rows: row (its number in the stage), key, field, code, signature, detail, raw (text columns)."""
         rows = self._numbered(entity, batch, rows)
-        self._copy(sql.Identifier(SCHEMA, "quarantine"), rows.column_names, rows)
+        self._copy(sql.Identifier(self.schema, "quarantine"), rows.column_names, rows)
 
     def clusters(self, entity: str, batch: int) -> list[tuple[str, str, str, int]]:
         """What a batch of the job put in quarantine: signature, code, field, how many rows."""
         return self.read(
-            f"SELECT signature, code, field, count(*)::int FROM {SCHEMA}.quarantine "
+            f"SELECT signature, code, field, count(*)::int FROM {self.ours}.quarantine "
             f"WHERE (job_id, entity_id, batch) = (%s, %s, %s) GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
             [self.job_id, self._entities[entity], batch],
         )

@@ -5,7 +5,31 @@ Changed only by adding a step to STEPS; a step never changes once released.
 
 from __future__ import annotations
 
+from workspace.errors import UsageError
+
 SCHEMA = "packhorse"
+"""Its name where none was chosen."""
+
+LONGEST = 63
+"""Bytes of a name in PostgreSQL; a longer one would be cut without a word."""
+
+
+def checked_name(name: str) -> str:
+    """The name, where a schema of the target can have it. UsageError says why not."""
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        size = 0
+    why = ""
+    if not size or "\0" in name:
+        why = "is no text that a schema can be called"
+    elif size > LONGEST:
+        why = f"has {size} bytes, and a schema's name at most {LONGEST}"
+    elif name.lower().startswith("pg_") or name == "information_schema":
+        why = "is a name that PostgreSQL keeps for itself"
+    if why:
+        raise UsageError(f"{name[:LONGEST]!r} {why}", where="--ledger-schema", advice="choose another name")
+    return name
 
 
 def _create(schema: str) -> tuple[str, ...]:

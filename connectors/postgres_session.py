@@ -88,9 +88,9 @@ class PostgresSession:
     # -- reading and COPY -------------------------------------------------------------------------
 
     def read(self, statement: str | sql.Composed, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """The rows of a small SELECT."""
+        """The rows of a small SELECT. Without parameters a `%` in it is a `%`: a column may be called so."""
         with self._reached(), self._connection.cursor() as cursor:
-            cursor.execute(statement, parameters)
+            cursor.execute(statement, parameters or None)
             return cursor.fetchall()
 
     def execute(self, statement: sql.SQL | sql.Composed) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from psycopg import sql
 
 from connectors.postgres_quarantine import PostgresQuarantine
-from connectors.postgres_schema import SCHEMA
 from connectors.protocols import LedgerRow
 from connectors.records import Undone
 
@@ -19,7 +18,7 @@ class PostgresUndone(PostgresQuarantine):
     def entities_of_job(self) -> list[str]:
         """The entities that the job's ledger speaks of, by name."""
         rows = self.read(
-            f"SELECT DISTINCT e.name FROM {SCHEMA}.ledger l JOIN {SCHEMA}.entity e ON e.id = l.entity_id WHERE l.job_id = %s ORDER BY 1",
+            f"SELECT DISTINCT e.name FROM {self.ours}.ledger l JOIN {self.ours}.entity e ON e.id = l.entity_id WHERE l.job_id = %s ORDER BY 1",
             [self.job_id],
         )
         return [row[0] for row in rows]
@@ -27,8 +26,8 @@ class PostgresUndone(PostgresQuarantine):
     def undone(self) -> dict[tuple[str, int, int], Undone]:
         """The job's batches that were taken back, by entity, batch and step."""
         rows = self.read(
-            f"SELECT e.name, l.batch, l.step, undone_deleted, undone_restored, undone_refused FROM {SCHEMA}.ledger l "
-            f"JOIN {SCHEMA}.entity e ON e.id = l.entity_id WHERE job_id = %s AND undone_at IS NOT NULL AND step <= 2 "
+            f"SELECT e.name, l.batch, l.step, undone_deleted, undone_restored, undone_refused FROM {self.ours}.ledger l "
+            f"JOIN {self.ours}.entity e ON e.id = l.entity_id WHERE job_id = %s AND undone_at IS NOT NULL AND step <= 2 "
             f"ORDER BY undone_at, entity_id, batch, step DESC",
             [self.job_id],
         )
@@ -38,7 +37,7 @@ class PostgresUndone(PostgresQuarantine):
         """The job's batches of an entity that wrote over rows of earlier jobs and did not keep what they held: an
         older version loaded them."""
         rows = self.read(
-            f"SELECT l.batch FROM {SCHEMA}.ledger l LEFT JOIN (SELECT batch, count(replaced) AS n FROM {SCHEMA}.crosswalk "
+            f"SELECT l.batch FROM {self.ours}.ledger l LEFT JOIN (SELECT batch, count(replaced) AS n FROM {self.ours}.crosswalk "
             f"WHERE (entity_id, job_id) = (%s, %s) GROUP BY 1) x ON x.batch = l.batch WHERE (l.entity_id, l.job_id, l.step) = (%s, %s, 1) "
             f"AND NOT l.keeps_before AND l.updated > coalesce(x.n, 0)",
             [self.entity_id(entity), self.job_id] * 2,
@@ -49,7 +48,7 @@ class PostgresUndone(PostgresQuarantine):
         """Locks the batch's row of the ledger until the transaction ends: who else takes it back waits. False where
         there is none."""
         found = self.read(
-            f"SELECT 1 FROM {SCHEMA}.ledger WHERE (job_id, entity_id, batch, step) = (%s, %s, %s, %s) FOR UPDATE",
+            f"SELECT 1 FROM {self.ours}.ledger WHERE (job_id, entity_id, batch, step) = (%s, %s, %s, %s) FOR UPDATE",
             self._key(row),
         )
         return bool(found)
@@ -64,9 +63,9 @@ class PostgresUndone(PostgresQuarantine):
                 "DELETE FROM {}.retried WHERE (job_id, entity_id, batch) = ({})",
                 "UPDATE {}.ledger SET undone_at = now() WHERE (job_id, entity_id, batch) = ({}) AND step > 2",
             ):
-                self.execute(sql.SQL(statement).format(sql.Identifier(SCHEMA), key))
+                self.execute(sql.SQL(statement).format(sql.Identifier(self.schema), key))
         found = self.read(
-            f"UPDATE {SCHEMA}.ledger SET undone_at = now(), undone_deleted = undone_deleted + %s, "
+            f"UPDATE {self.ours}.ledger SET undone_at = now(), undone_deleted = undone_deleted + %s, "
             f"undone_restored = undone_restored + %s, undone_refused = %s WHERE (job_id, entity_id, batch, step) = (%s, %s, %s, %s) "
             f"RETURNING undone_deleted, undone_restored, undone_refused",
             [deleted, restored, refused, *self._key(row)],

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from psycopg import sql
 
 from connectors.postgres_rows import found_row, held_value, name_of, same_row
-from connectors.postgres_schema import SCHEMA
 from connectors.postgres_undo_rows import ROWS, PostgresUndoRows
 from connectors.protocols import RowsRefusedError
 from connectors.records import LoadedEntity
@@ -74,7 +73,7 @@ class _Batch:
         self._target = rows.target
         self._names: dict[str, sql.Composable] = {
             "rows": ROWS,
-            "schema": sql.Identifier(SCHEMA),
+            "schema": sql.Identifier(self._target.schema),
             "table": name_of(entity.table),
             "same": same_row(entity.identity),
             "job": sql.Literal(self._target.job_id),

@@ -12,7 +12,6 @@ from psycopg import sql
 
 from connectors.postgres_referrers import Referrer, read_referrers
 from connectors.postgres_rows import found_row, held_value, name_of, same_row
-from connectors.postgres_schema import SCHEMA
 from connectors.postgres_undo import PostgresUndone
 from connectors.records import KeptRow, LoadedEntity, SlowKey
 from workspace.errors import CatalogueError
@@ -284,7 +283,7 @@ class PostgresUndoRows:
     def _names(self, entity: LoadedEntity) -> dict[str, sql.Composable]:
         return {
             "rows": ROWS,
-            "schema": sql.Identifier(SCHEMA),
+            "schema": sql.Identifier(self.target.schema),
             "table": name_of(entity.table),
             "entity": self._id(entity),
             "job": sql.Literal(self.target.job_id),
@@ -293,7 +292,7 @@ class PostgresUndoRows:
     def _found(self, entity: LoadedEntity) -> dict[str, sql.Composable]:
         found = found_row(entity)
         job = sql.Literal(self.target.job_id)
-        later = sql.SQL(_LATER).format(schema=sql.Identifier(SCHEMA), job=job)
+        later = sql.SQL(_LATER).format(schema=sql.Identifier(self.target.schema), job=job)
         return {
             **self._names(entity),
             "present": found.present,

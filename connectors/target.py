@@ -66,6 +66,7 @@ class Target(Protocol):
 
     dsn: str  # masked
     identity: str
+    schema: str  # where our records are
 
     # -- the connection and its transactions ------------------------------------------------------
 
