@@ -17,6 +17,10 @@ from workspace.events import JobFinished
 from workspace.paths import find_job
 
 AskSource = Annotated[bool, typer.Option("--ask-source/--no-ask-source", help="Have the source count again too.")]
+SampleRows = Annotated[
+    int,
+    typer.Option("--sample", min=0, metavar="ROWS", help="Rows of each entity to compare field by field; 0 for none."),
+]
 
 
 def verify(
@@ -24,13 +28,16 @@ def verify(
     source: GivenSource = None,
     target: GivenTarget = None,
     ask_source: AskSource = True,
+    sample: SampleRows = 100,
     as_json: AsJson = False,
 ) -> int:
     """Check that read = loaded + merged + excluded + quarantined, row for row and hash for hash, by counting
-    anew in the stage and in the target. Exits with 1 where it doesn't hold.
+    anew in the stage and in the target. Of each entity a sample is transformed anew and compared with the target
+    field by field, the same rows each time. Exits with 1 where something doesn't hold.
 
     JSON: `job`, `ok`, and `entities`, a list of objects with `entity`, `source`, `target`, `read`, `counted`
-    (by the source, or null), `loaded`, `merged`, `excluded`, `quarantined` (of which `dropped`), `problems`, `notes`.
+    (by the source, or null), `loaded`, `merged`, `excluded`, `quarantined` (of which `dropped`), `compared` (rows
+    of the sample), `problems`, `notes`.
     """
     from engine.verify import verify as reconcile
 
@@ -40,7 +47,7 @@ def verify(
         LiveView(on_stderr(), "verify") as live,
         opened_job(paths, source, target, progress=live, stop=stop) as context,
     ):
-        found = reconcile(context, ask_source=ask_source)
+        found = reconcile(context, ask_source=ask_source, sample=sample)
         if not found.ok:
             context.workspace.record(JobFinished("not verified", 1))
     if as_json:

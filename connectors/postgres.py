@@ -6,6 +6,7 @@ customer's schema, never drops or disables a constraint or an index.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
@@ -45,6 +46,43 @@ class PostgresTarget(PostgresUndone):
     def is_empty(self, table: Table) -> bool:
         """True where the table holds no row."""
         return not self.read(sql.SQL("SELECT 1 FROM {} LIMIT 1").format(name_of(table)))
+
+    def beside(
+        self,
+        table: Table,
+        identity: Sequence[Column],
+        ids: Sequence[str],
+        columns: Sequence[Column],
+        given: Sequence[Sequence[str | None]],
+    ) -> list[list[tuple[str | None, str | None]]]:
+        """A few rows found by their id as the crosswalk has it: for each of `columns`, the text that the given value
+        becomes in the column's type and the text of what the target holds. A row that isn't there holds NULLs.
+        RowsRefusedError where a given value is none of the column's type."""
+        if not ids:
+            return []
+        names = [sql.Identifier(column.name) for column in columns]
+        cast = [
+            sql.SQL("(r.v ->> {})::{}::text").format(sql.Literal(i), sql.SQL(column.type))
+            for i, column in enumerate(columns, 1)
+        ]
+        if len(identity) == 1:  # in its own type, so that its index serves
+            key = sql.SQL("t.{} = (r.v ->> 0)::{}").format(sql.Identifier(identity[0].name), sql.SQL(identity[0].type))
+        else:
+            parts = [sql.SQL("t.{}::text").format(sql.Identifier(column.name)) for column in identity]
+            key = sql.SQL("{} = (r.v ->> 0)").format(sql.SQL(" || chr(31) || ").join(parts))
+        rows = self.read(
+            sql.SQL(
+                "SELECT ARRAY[{}]::text[], ARRAY[{}]::text[] FROM jsonb_array_elements(%s::jsonb) WITH ORDINALITY AS r(v, n) "
+                "LEFT JOIN {} t ON {} ORDER BY r.n"
+            ).format(
+                sql.SQL(", ").join(cast),
+                sql.SQL(", ").join(sql.SQL("t.{}::text").format(name) for name in names),
+                name_of(table),
+                key,
+            ),
+            [json.dumps([[id_, *values] for id_, values in zip(ids, given, strict=True)])],
+        )
+        return [list(zip(*row, strict=True)) for row in rows]
 
     # -- a batch ----------------------------------------------------------------------------------
 

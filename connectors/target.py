@@ -153,6 +153,19 @@ class Target(Protocol):
         """The entity's crosswalk, of every job, beside the hashes of what the target holds now: FOUND_COLUMNS."""
         ...
 
+    def beside(
+        self,
+        table: Table,
+        identity: Sequence[Column],
+        ids: Sequence[str],
+        columns: Sequence[Column],
+        given: Sequence[Sequence[str | None]],
+    ) -> list[list[tuple[str | None, str | None]]]:
+        """A few rows found by their id as the crosswalk has it: for each of `columns`, the text that the given value
+        becomes in the column's type and the text of what the target holds. A row that isn't there holds NULLs.
+        RowsRefusedError where a given value is none of the column's type."""
+        ...
+
     def dangling(self, table: Table, column: str, referred: Table, id_column: str) -> int:
         """How many rows of `table` hold something in `column` that no row of `referred` has as its id."""
         ...

@@ -1,12 +1,13 @@
 """Verification: the equation and the checksums, by counts of its own and not the loader's.
 
 Read is counted in the stage and by the source; excluded by the plan's `where` over the stage; loaded and
-quarantined by SQL in the target, where each row's hash is computed again from what is stored.
+quarantined by SQL in the target, where each row's hash is computed again from what is stored. A sample is compared
+field by field (sample.py).
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from engine.loaded import loaded_entity
 from engine.prepare import Preparer
 from engine.query import literal
 from engine.retried_rows import stage_keys
+from engine.sample import SAMPLE_ROWS, Compared, Sampled, choose_sample, compare_sample
 from engine.stager import completed_stage, recorded_parts
 from engine.transform import execute
 from workspace.disk import disk_errors
@@ -38,8 +40,8 @@ class EntityVerified:
     excluded by the plan that retried them, all others by the one that moved them; `dropped` are among `quarantined`.
 
     `counted` is the source's own COUNT when the stage was filled. Of batches that were taken back, only rows that
-    stay in the target are read. `problems` are lines for a person, each naming the batch or row; empty when all
-    holds. `notes` are facts that are no fault.
+    stay in the target are read. `compared` rows were made anew from the stage and compared field by field. `problems`
+    are lines for a person, each naming the batch or row; empty when all holds. `notes` are facts that are no fault.
     """
 
     entity: str
@@ -52,6 +54,7 @@ class EntityVerified:
     excluded: int
     quarantined: int
     dropped: int
+    compared: int
     problems: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -68,8 +71,9 @@ class Verification:
         return asdict(self)
 
 
-def verify(ctx: Context, *, ask_source: bool = True) -> Verification:
-    """Counts and compares everything the job did; records the result in the log.
+def verify(ctx: Context, *, ask_source: bool = True, sample: int = SAMPLE_ROWS) -> Verification:
+    """Counts and compares everything the job did, and of each entity `sample` rows field by field; records the result
+    in the log.
 
     Reads the target only. InterruptedJobError when asked to stop.
     """
@@ -81,7 +85,8 @@ def verify(ctx: Context, *, ask_source: bool = True) -> Verification:
         ctx.workspace.record(Verified(False, result.to_dict()))
         return result
     preparer = Preparer(ctx.paths, ctx.checked, "verify")
-    entities = []
+    entities: list[EntityVerified] = []
+    samples: list[list[Sampled]] = []
     for entity in ctx.checked.entities:
         know = partial(ctx.target.know_entity, ctx.source_identity, entity.name, entity.plan.to)
         persist(ctx, "taking the job", know, again)
@@ -92,6 +97,11 @@ def verify(ctx: Context, *, ask_source: bool = True) -> Verification:
             ctx.progress(Progress("verify", entity.name))
             act = partial(_verify_entity, ctx, preparer, entity, ask_source)
             entities.append(persist(ctx, f"verifying {entity.name}", act, again))
+            samples.append(choose_sample(preparer.duck, sample))
+        for n, entity in enumerate(ctx.checked.entities):  # after all: references need each other's crosswalks
+            if samples[n]:
+                compare = partial(compare_sample, ctx, preparer, entity, samples[n])
+                entities[n] = _with_sample(entities[n], persist(ctx, f"comparing {entity.name}", compare, again))
     finally:
         preparer.close()
     result = Verification(all(not e.problems for e in entities), tuple(entities))
@@ -99,9 +109,21 @@ def verify(ctx: Context, *, ask_source: bool = True) -> Verification:
     return result
 
 
+def _with_sample(verified: EntityVerified, found: Compared) -> EntityVerified:
+    problems = found.problems[:MOST_SHOWN]
+    if len(found.problems) > MOST_SHOWN:
+        problems += (f"{len(found.problems) - MOST_SHOWN:,} more fields of the sample differ",)
+    return replace(
+        verified,
+        compared=found.rows,
+        problems=verified.problems + problems,
+        notes=verified.notes + found.notes,
+    )
+
+
 def _nothing_loaded(ctx: Context) -> EntityVerified:
     problem = f"the target's ledger doesn't know the job {ctx.paths.job}: nothing of it was loaded there"
-    return EntityVerified("", ctx.source_identity, ctx.target.identity, 0, None, 0, 0, 0, 0, 0, (problem,), ())
+    return EntityVerified("", ctx.source_identity, ctx.target.identity, 0, None, 0, 0, 0, 0, 0, 0, (problem,), ())
 
 
 def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_source: bool) -> EntityVerified:
@@ -116,6 +138,7 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
     counted = complete.counted if complete else None
     path = preparer.folder(entity) / "target.parquet"
     _write(path, target.found_rows(loaded_entity(entity)))
+    preparer.crosswalks[entity.name] = path
     execute(duck, f"CREATE OR REPLACE TEMP TABLE carried AS SELECT * FROM read_parquet({literal(str(path))})")
     stage_keys(ctx, entity, duck, [part.part for part in parts if part.part not in undone], "staged")
     (rest, excluded) = execute(duck, "SELECT count(*), count(*) FILTER (WHERE NOT wanted) FROM staged")[0]
@@ -183,6 +206,7 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
         excluded,
         quarantined,
         sum(n for _, _, n in held),
+        0,
         tuple(problems),
         tuple(notes),
     )

@@ -35,6 +35,9 @@ def show(console: Console, job: str, found: Verification) -> None:
             console.print(f"{entity.entity}: {entity.dropped:,} of the quarantined rows were dropped")
         for note in entity.notes:
             console.print(f"{entity.entity}: {one_line(note)}")
+    compared = [f"{entity.compared:,} of {entity.entity}" for entity in found.entities if entity.compared]
+    if compared:
+        console.print(f"compared field by field: {', '.join(compared)}")
     if found.ok:
         console.print(f"{job}: reconciled: read = loaded + merged + excluded + quarantined", style="green")
     else:
