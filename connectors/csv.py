@@ -24,7 +24,7 @@ from sqlglot import exp
 from connectors.csv_files import CsvFile, find_files, look, write_utf8
 from connectors.dsn import Dsn
 from connectors.protocols import Catalogue, Column, Kind, Page, Table
-from connectors.relation import after_key, from_clause, is_select
+from connectors.relation import after_key, from_clause, is_select, where_lacking
 from workspace.errors import CatalogueError, ConnectError, DiskFullError, SourceLostError
 
 _MEMORY = "1GB"
@@ -41,6 +41,7 @@ class CsvSource:
     """
 
     dialect = "duckdb"
+    answered: int | None = None
     snapshot = True
 
     def __init__(self, dsn: Dsn) -> None:
@@ -86,9 +87,9 @@ class CsvSource:
         file = self._file(relation)
         return Table(name=file.table, columns=tuple(map(_column, file.columns)), relation=file.table)
 
-    def count(self, relation: str) -> int:
-        """COUNT(*) of the file or SELECT."""
-        row = self._run(f"SELECT count(*) FROM {self._from(relation)}").fetchone()
+    def count(self, relation: str, lacking: Sequence[str] = ()) -> int:
+        """COUNT(*) of the file or SELECT, or of its rows that lack one of some columns."""
+        row = self._run(f"SELECT count(*) FROM {self._from(relation)}{where_lacking(lacking, self.quote)}").fetchone()
         return int(row[0]) if row else 0
 
     def pages(self, relation: str, key: Sequence[str], *, after: tuple[str, ...] | None, size: int) -> Iterator[Page]:

@@ -16,7 +16,7 @@ from connectors.dsn import Dsn
 from connectors.mysql_catalogue import columns_of_result, quote, read_tables
 from connectors.mysql_connection import LOST, connect, connect_error, driver, error_parts, query_error
 from connectors.protocols import Catalogue, Column, Kind, Page, Table
-from connectors.relation import after_key, from_clause, is_select
+from connectors.relation import after_key, from_clause, is_select, where_lacking
 from connectors.rows import Shape, after_exactly, pages
 from workspace.errors import CatalogueError, PackhorseError, SourceLostError
 
@@ -41,6 +41,7 @@ class MysqlSource:
         self._module = driver()
         self._stream: Any = None
         self._streaming = False
+        self.answered: int | None = None
         self._asking = self._connect_to_ask()
         version, stateless = self.query(
             "SELECT VERSION(), (SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()"
@@ -65,9 +66,10 @@ class MysqlSource:
             raise CatalogueError(f"{relation} cannot be described", where=self.dsn)
         return next(iter(found.values()))
 
-    def count(self, relation: str) -> int:
-        """COUNT(*), in the state that the pages are of unless a stream is under way."""
-        sql = f"SELECT COUNT(*) FROM {from_clause(relation, self.dialect, self._table)}"
+    def count(self, relation: str, lacking: Sequence[str] = ()) -> int:
+        """COUNT(*), or of the rows that lack one of some columns, in the state that the pages are of unless a stream
+        is under way."""
+        sql = f"SELECT COUNT(*) FROM {from_clause(relation, self.dialect, self._table)}{where_lacking(lacking, quote)}"
         if self._streaming:
             return int(str(self.query(sql)[0][0]))
         connection = self._reading()
@@ -162,7 +164,7 @@ class MysqlSource:
     def _rows(self, sql: str) -> Any:
         """A function that fetches so many next rows of the query, as bytes."""
         connection = self._reading()
-        self._streaming = True
+        self._streaming, self.answered = True, None
         try:
             connection.query(sql.encode())
             result = connection.use_result()
@@ -174,8 +176,8 @@ class MysqlSource:
             nonlocal done
             rows: Sequence[Any] = () if done else result.fetch_row(size)
             done = len(rows) < size
-            if done:
-                self._streaming = False
+            if done and self._streaming:
+                self._streaming, self.answered = False, int(result.num_rows())
             return rows
 
         return fetch

@@ -19,7 +19,7 @@ from connectors.dsn import Dsn
 from connectors.postgres_catalogue import plan_name, read_catalogue, read_result_columns
 from connectors.postgres_connection import connect
 from connectors.protocols import Catalogue, Kind, Page, Table
-from connectors.relation import after_key, from_clause, is_select
+from connectors.relation import after_key, from_clause, is_select, where_lacking
 from connectors.rows import Shape, after_exactly, to_text
 from workspace.errors import CatalogueError, ConnectError, PackhorseError, SourceLostError
 
@@ -57,6 +57,7 @@ class PostgresSource:
         self._dsn = dsn
         self._stream: psycopg.Connection[tuple[Any, ...]] | None = None
         self._streaming = False
+        self.answered: int | None = None
         self._asking = self._connect()
 
     def catalogue(self) -> Catalogue:
@@ -85,9 +86,11 @@ class PostgresSource:
             )
         return Table(name="" if is_select(relation) else relation, columns=columns)
 
-    def count(self, relation: str) -> int:
-        """COUNT(*), in the state that the pages are of unless a stream is under way."""
-        query = f"SELECT count(*) FROM {from_clause(relation, self.dialect, self._table)}"
+    def count(self, relation: str, lacking: Sequence[str] = ()) -> int:
+        """COUNT(*), or of the rows that lack one of some columns, in the state that the pages are of unless a stream
+        is under way."""
+        counted = f"{from_clause(relation, self.dialect, self._table)}{where_lacking(lacking, self.quote)}"
+        query = f"SELECT count(*) FROM {counted}"
         connection = None if self._streaming else self._reading()
         row = self._ask(query, connection=connection).fetchone()
         return int(row[0]) if row else 0
@@ -235,9 +238,10 @@ class PostgresSource:
     def _copy(self, query: str, shape: Shape, size: int) -> Generator[Page, None, None]:
         """Pages of a COPY. The server sends each row as one message, so a page is so many messages."""
         connection = self._reading()
-        self._streaming, finished = True, False
+        self._streaming, finished, self.answered = True, False, None
         try:
-            with connection.cursor().copy(_sql(f"COPY ({query}\n) TO STDOUT (FORMAT csv)")) as copy:
+            cursor = connection.cursor()
+            with cursor.copy(_sql(f"COPY ({query}\n) TO STDOUT (FORMAT csv)")) as copy:
                 rows: list[Any] = []
                 for row in copy:
                     rows.append(row)
@@ -251,7 +255,7 @@ class PostgresSource:
                             raise
                 if rows:
                     yield _page(rows, shape)
-            finished = True
+            finished, self.answered = True, cursor.rowcount
         except psycopg.Error as error:
             if isinstance(error, _GONE):
                 raise SourceLostError(

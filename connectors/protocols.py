@@ -160,6 +160,8 @@ class Source(Protocol):
     dsn: str  # masked
     dialect: str
     snapshot: bool  # True where pages() reads one consistent state
+    answered: int | None  # rows of the last stream, once it was read to its end, as the server or the driver counts
+    # them (and not what made pages of them); None where they don't
 
     def catalogue(self) -> Catalogue:
         """What is there. Raises ConnectError, CatalogueError."""
@@ -171,8 +173,9 @@ class Source(Protocol):
         CatalogueError when there is no such table or the SELECT does not run."""
         ...
 
-    def count(self, relation: str) -> int:
-        """COUNT(*) of a table or SELECT, by the server."""
+    def count(self, relation: str, lacking: Sequence[str] = ()) -> int:
+        """COUNT(*) of a table or SELECT, by the server: of its rows in which one of the columns `lacking` is NULL,
+        where any are named."""
         ...
 
     def pages(self, relation: str, key: Sequence[str], *, after: tuple[str, ...] | None, size: int) -> Iterator[Page]:

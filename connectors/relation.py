@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 import sqlglot
-from sqlglot import TokenType
+from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from workspace.errors import CatalogueError
@@ -43,6 +43,31 @@ def one_select(relation: str, dialect: str) -> str:
                 "the SELECT is not one statement", where=relation[:80], advice="`from` holds one SELECT"
             )
     return relation
+
+
+def where_lacking(columns: Sequence[str], quote: Callable[[str], str]) -> str:
+    """The WHERE that holds for rows in which one of the columns is NULL; nothing where none are named."""
+    return f" WHERE {' OR '.join(f'{quote(column)} IS NULL' for column in columns)}" if columns else ""
+
+
+def about(relation: str, dialect: str) -> str:
+    """What has about as many rows as a relation, and is counted sooner: a SELECT's first table, where all that is
+    joined to it is there to add columns; else the relation itself."""
+    if not is_select(relation):
+        return relation
+    try:
+        tree = sqlglot.parse_one(relation, read=dialect)
+    except SqlglotError:
+        return relation
+    first = tree.args.get("from_")
+    joins = tree.args.get("joins") or []
+    plain = {"expressions", "from_", "joins"} >= {name for name, part in tree.args.items() if part}
+    if not (
+        isinstance(tree, exp.Select) and plain and first and isinstance(first.this, exp.Table)
+        and all(join.side == "LEFT" for join in joins) and not tree.find(exp.AggFunc)
+    ):  # fmt: skip
+        return relation
+    return f"SELECT 1 AS one FROM {first.this.sql(dialect)}"
 
 
 def after_key(key: Sequence[str], place: Sequence[str], comparison: str = ">") -> str:

@@ -15,7 +15,7 @@ from urllib.parse import quote as url_quote
 
 from connectors.dsn import Dsn
 from connectors.protocols import Catalogue, Column, ForeignKey, Kind, Page, Table, UniqueKey
-from connectors.relation import after_key, from_clause, is_select, one_select
+from connectors.relation import after_key, from_clause, is_select, one_select, where_lacking
 from connectors.rows import Shape, decode, pages
 from workspace.errors import CatalogueError, ConnectError, SourceLostError
 
@@ -56,6 +56,7 @@ class SqliteSource:
     """
 
     dialect = "sqlite"
+    answered: int | None = None
     snapshot = True
 
     def __init__(self, dsn: Dsn) -> None:
@@ -94,9 +95,10 @@ class SqliteSource:
             f"there is no table {relation}", where=self.dsn, advice="`from` names a table or holds a SELECT"
         )
 
-    def count(self, relation: str) -> int:
-        """COUNT(*) in the state that the pages are of."""
-        rows = self._select(self._reading(), f"SELECT count(*) FROM {from_clause(relation, self.dialect, self.quote)}")
+    def count(self, relation: str, lacking: Sequence[str] = ()) -> int:
+        """COUNT(*), or of the rows that lack one of some columns, in the state that the pages are of."""
+        counted = f"{from_clause(relation, self.dialect, self.quote)}{where_lacking(lacking, self.quote)}"
+        rows = self._select(self._reading(), f"SELECT count(*) FROM {counted}")
         return int(rows.fetchone()[0])
 
     def pages(self, relation: str, key: Sequence[str], *, after: tuple[str, ...] | None, size: int) -> Iterator[Page]:

@@ -272,7 +272,7 @@ class _Loading:
             self._commit(part, rows)
             self._quarantined += self._ledger[self._entity.name, part.part, 1].quarantined
         self._done += part.rows
-        total = self._stager.expected(self._entity.name)
+        total = max(self._stager.expected(self._entity.name) or 0, self._done)
         self._ctx.progress(Progress("load", self._entity.name, self._done, total, self._quarantined))
 
     def _commit(self, part: PartStaged, rows: BatchRows) -> None:

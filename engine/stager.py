@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
 
+from connectors.relation import about
 from engine.check import CheckedEntity
 from engine.context import Context
 from engine.faults import fault_point
@@ -64,7 +65,7 @@ class Stager:
             for e in ctx.checked.entities
         }
         self._check_files()
-        self._counted: dict[str, int] = {}
+        self._expected: dict[str, int] = {}
         todo = [e for e in ctx.checked.entities if self._complete[e.name] is None]
         self._thread = threading.Thread(target=self._run, args=(todo,), name="stager", daemon=True)
 
@@ -118,9 +119,9 @@ class Stager:
             yield item
 
     def expected(self, entity: str) -> int | None:
-        """How many rows the source counted before it was read, for a person who watches; None before that."""
+        """How many rows there will be, about, for a person who watches; None before the source was asked."""
         complete = self._complete.get(entity)
-        return complete.rows if complete else self._counted.get(entity)
+        return complete.rows if complete else self._expected.get(entity)
 
     def ready(self) -> bool:
         """True where the next part can be had without waiting for the source."""
@@ -138,17 +139,28 @@ class Stager:
         try:
             for entity in todo:
                 done = self._recorded[entity.name]
-                counted = self._ctx.source.count(entity.plan.from_)
-                self._counted[entity.name] = counted
+                relation, source = entity.plan.from_, self._ctx.source
+                self._expected[entity.name] = source.count(about(relation, source.dialect))
                 for part in stage_parts(
-                    self._ctx.source, entity, self._ctx.paths, done, rows=self._ctx.batch_rows, stop=self._stopping
+                    source, entity, self._ctx.paths, done, rows=self._ctx.batch_rows, stop=self._stopping
                 ):
                     self._put(part)
                     if self._stopping():
                         return
+                counted = self._count(entity, whole=not done)
+                self._expected[entity.name] = counted
                 self._put(_Done(entity.name, counted))
         except BaseException as error:
             self._put(error)
+
+    def _count(self, entity: CheckedEntity, *, whole: bool) -> int:
+        """How many rows the source holds, by its own count. Where the `whole` was one answer, that is those of the
+        answer and those that lack a key: to join and count them all would take the old server as long as to read them.
+        """
+        source, relation = self._ctx.source, entity.plan.from_
+        if not whole or source.answered is None:
+            return source.count(relation)
+        return source.answered + (source.count(relation, entity.plan.key) if entity.plan.key else 0)
 
     def _stopping(self) -> bool:
         return self._ended.is_set()

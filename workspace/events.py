@@ -182,7 +182,8 @@ class PartStaged(Event):
 @dataclass(frozen=True, config=_CONFIG)
 class StageCompleted(Event):
     """All parts of an entity stand. `snapshot` is True where they show one instant of the source; `counted`
-    is the server's own COUNT of that instant, None where it was not asked."""
+    is how many the source holds at that instant by the server's own count (of its one answer, and of the rows that
+    lack a key; else its COUNT), None where it was not asked."""
 
     type: ClassVar[str] = "stage_completed"
     entity: Text
