@@ -14,9 +14,10 @@ from engine.plan import Plan
 from engine.preview import Preview
 from engine.verify import Verification
 from workspace.errors import UsageError
-from workspace.events import JobStarted, UndoStarted
+from workspace.events import JobCleanedUp, JobStarted, UndoStarted
 from workspace.log import Workspace
 from workspace.paths import JobPaths
+from workspace.state import state_at
 
 TOLERATED = 0.1
 """The share of rows that may be in quarantine, unless told otherwise."""
@@ -117,7 +118,7 @@ def begin_job(workspace: Workspace, request: JobRequest, job: str, source: Dsn, 
                 f"the job {job} keeps its records in the schema {schema}", where="--ledger-schema",
                 advice="leave the option out, or choose another --job name",
             )  # fmt: skip
-        refuse_taken_back(workspace)
+        refuse_over(workspace)
         return
     options = {
         "source_dsn": _keepable(request.source_dsn, source),
@@ -136,8 +137,10 @@ def begin_job(workspace: Workspace, request: JobRequest, job: str, source: Dsn, 
     workspace.record(JobStarted(job=job, source=source.masked, target=target.masked, options=options))
 
 
-def refuse_taken_back(workspace: Workspace) -> None:
-    """UsageError for a job that was taken back, or is being: it can't go on."""
+def refuse_over(workspace: Workspace) -> None:
+    """UsageError for a job that was taken back, or is being, or was cleaned up: it can't go on."""
+    if next(workspace.events(types=[JobCleanedUp]), None) is not None:
+        state_at(workspace).belief.refuse_cleaned_up()
     undone = (e.event for e in workspace.events(types=[UndoStarted]) if isinstance(e.event, UndoStarted))
     if any(event.whole for event in undone):
         job = workspace.paths.job

@@ -28,7 +28,8 @@ def opened_job(
     progress: Callable[[Any], None],
     stop: Callable[[], bool],
 ) -> Iterator[Context]:
-    """The job as the engine works on it, under the latest plan of its log. UsageError where it has none."""
+    """The job as the engine works on it, under the latest plan of its log. UsageError where it has none, or was
+    cleaned up."""
     from engine.plan import parse_plan
 
     with Workspace.open(paths) as workspace:
@@ -36,6 +37,7 @@ def opened_job(
     belief, before = state.belief, state.progress
     if not belief.plan:
         raise UsageError(f"job {paths.job!r} has no plan yet", advice=f"migrate resume {paths.job} drafts one")
+    belief.refuse_cleaned_up()
     plan = parse_plan(belief.plan, f"plan version {belief.plan_version} of {paths.job}")
     dsns = job_dsn("source", source, belief), job_dsn("target", target, belief)
     with (

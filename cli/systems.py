@@ -57,9 +57,10 @@ def plan_dsn(side: str, given: str | None, named: str) -> str:
 @contextmanager
 def job_target(given: str | None, belief: Belief) -> Iterator[Target]:
     """A job's target, connected, with the schema that the job's records are in; closed at the end of the block.
-    UsageError where its password would be needed; DsnError, ConnectError."""
+    UsageError where its password would be needed, or where the job was cleaned up; DsnError, ConnectError."""
     from connectors.dsn import open_target
 
+    belief.refuse_cleaned_up()
     system = open_target(job_dsn("target", given, belief), belief.options.get("ledger_schema"))
     try:
         yield system

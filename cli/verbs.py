@@ -9,6 +9,7 @@ import typer
 
 from cli import model, plan, quarantine
 from cli.answer import answer
+from cli.cleanup import cleanup
 from cli.demo import demo
 from cli.doctor import doctor
 from cli.init import init
@@ -64,6 +65,7 @@ app.add_typer(quarantine.app, name="quarantine")
 app.command()(answer)
 app.command()(verify)
 app.command()(undo)
+app.command()(cleanup)
 app.command()(doctor)
 app.add_typer(model.app, name="model")
 app.command()(init)

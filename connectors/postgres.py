@@ -14,8 +14,8 @@ import pyarrow as pa
 from psycopg import sql
 
 from connectors.postgres_catalogue import read_catalogue
+from connectors.postgres_cleanup import PostgresCleanup
 from connectors.postgres_rows import found_row, held_json, name_of, same_row, shown_id
-from connectors.postgres_undo import PostgresUndone
 from connectors.postgres_undo_list import PostgresUndoList
 from connectors.protocols import Catalogue, Column, Kind, Table, TargetLostError, UniqueKey
 from connectors.records import FOUND_COLUMNS, LoadedEntity
@@ -26,7 +26,7 @@ _NOT_DELETED = {Kind.BOOLEAN: "false", Kind.INTEGER: "0"}
 _SOURCE_KEY = "_ph_key"
 
 
-class PostgresTarget(PostgresUndone):
+class PostgresTarget(PostgresCleanup):
     """A connection to one PostgreSQL database; implements `connectors.target.Target`."""
 
     # -- what is there ----------------------------------------------------------------------------

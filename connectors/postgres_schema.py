@@ -102,3 +102,6 @@ def _retry(schema: str) -> tuple[str, ...]:
 
 STEPS = (_create, _undo, _retry)
 """What makes the schema, in order; its version is how many have been done."""
+
+TABLES = ("ledger", "quarantine", "held_before", "retried", "crosswalk", "entity", "job")
+"""The tables that STEPS make, those that refer to others first."""

@@ -10,6 +10,9 @@ from connectors.protocols import Column, Table
 
 CROSSWALK_COLUMNS = ("old_id", "new_id", "source_hash", "target_hash", "reference_hash", "job_id", "batch")
 
+EXPORTED_COLUMNS = ("entity", "old_id", "new_id")
+"""The crosswalk as it is handed out; the parts of a key of several columns are joined with U+001F."""
+
 FOUND_COLUMNS = ("old_id", "new_id", "batch", "target_hash", "reference_hash", "found_hash", "found_reference", "own")
 """A row of the crosswalk beside what the target holds now. Hashes are 32 hexadecimal digits; `found_hash` is NULL
 where the row is gone, `found_reference` where all its deferred references are NULL; `own` is t for the job's own."""

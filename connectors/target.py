@@ -341,3 +341,30 @@ class Target(Protocol):
     def tidy(self, table: Table) -> None:
         """Lets the target clear up after rows that went, where that speeds up what follows. Not in a transaction."""
         ...
+
+    # -- cleaning up ------------------------------------------------------------------------------
+
+    def owned_rows(self) -> dict[str, int]:
+        """How many crosswalk rows the job owns, by entity."""
+        ...
+
+    def owned_crosswalk(self) -> Iterator[pa.RecordBatch]:
+        """The crosswalk rows that the job owns, by entity and old id: EXPORTED_COLUMNS as text."""
+        ...
+
+    def other_jobs(self) -> list[str]:
+        """The other jobs that have records in the target."""
+        ...
+
+    def hold_records(self) -> None:
+        """Keeps jobs from beginning, and crosswalks from changing, until the transaction ends."""
+        ...
+
+    def remove_records(self) -> bool:
+        """Deletes all records of the job but what other jobs need. True where the tables for records went too: no other
+        job had anything there, and nothing of others hangs on them."""
+        ...
+
+    def cleaned_up(self) -> bool:
+        """True where the job's records were taken out, and only rows that other jobs need are left."""
+        ...

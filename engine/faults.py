@@ -32,6 +32,7 @@ RETRY_POINTS = (
     "retry after checkpoint",
     "retry between passes",
 )
+CLEANUP_POINTS = ("cleanup exported", "cleanup before commit", "cleanup after commit")
 hook: Callable[[str], None] | None = None
 """What a test has happen at each place instead, in the thread that passes it; set from Python only."""
 _wanted = os.environ.get("PACKHORSE_FAULT", "")

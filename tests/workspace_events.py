@@ -118,6 +118,8 @@ EVENTS: dict[type[ev.Event], st.SearchStrategy[Any]] = {
         st.booleans(),
     ),
     ev.RowsDropped: st.builds(ev.RowsDropped, name, st.integers(0, 600), count, clusters),
+    ev.CrosswalkExported: st.builds(ev.CrosswalkExported, text, st.dictionaries(name, count, max_size=2), text),
+    ev.JobCleanedUp: st.builds(ev.JobCleanedUp, text, st.booleans(), st.booleans()),
     ev.LessonLearnt: st.builds(ev.LessonLearnt, signature, text, st.booleans()),
 }
 

@@ -9,9 +9,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from workspace.errors import UsageError
 from workspace.events import (
     BeliefHeld,
     DecisionMade,
+    JobCleanedUp,
     JobStarted,
     PlanChanged,
     QuestionAnswered,
@@ -77,7 +79,8 @@ class Belief:
     """What is held true at a position of the log.
 
     `profiles` by (side, table); `claims` by subject, then claim; `decisions` by (kind, subject), the latest
-    of each; `answers` by question; `plan` is the YAML of the latest plan version, "" before the first.
+    of each; `answers` by question; `plan` is the YAML of the latest plan version, "" before the first. `cleaned_up` is
+    where the crosswalk lies since the job's records were taken out of the target, "" while they are there.
     """
 
     job: str = ""
@@ -90,11 +93,20 @@ class Belief:
     claims: Mapping[str, Mapping[str, Claim]] = field(default_factory=dict)
     decisions: Mapping[tuple[str, str], Decision] = field(default_factory=dict)
     answers: Mapping[str, Answer] = field(default_factory=dict)
+    cleaned_up: str = ""
 
     @property
     def plan_version(self) -> int:
         """The latest plan version; 0 before the first."""
         return self.plan_versions[-1].version if self.plan_versions else 0
+
+    def refuse_cleaned_up(self) -> None:
+        """UsageError for a job whose records are no longer in the target: nothing can be done with it there."""
+        if self.cleaned_up:
+            raise UsageError(
+                f"the job {self.job} was cleaned up: its records are no longer in the target", where=f"job {self.job}",
+                advice=f"its crosswalk is in {self.cleaned_up}; a new job loads anew, without knowing these rows",
+            )  # fmt: skip
 
     def profile(self, side: Literal["source", "target"], table: str) -> Mapping[str, Any] | None:
         """The latest profile of a table, or None."""
@@ -133,6 +145,8 @@ class Belief:
                 return replace(self, decisions={**self.decisions, (made.kind, made.subject): decision})
             case QuestionAnswered() as answered:
                 return replace(self, answers={**self.answers, answered.id: Answer(answered, position)})
+            case JobCleanedUp() as gone:
+                return replace(self, cleaned_up=gone.crosswalk)
             case _:
                 return self
 
@@ -163,6 +177,7 @@ class Belief:
                 id_: {"answer": answer.given.answer, "by": answer.given.by, "position": answer.position}
                 for id_, answer in sorted(self.answers.items())
             },
+            "cleaned_up": self.cleaned_up,
         }
 
 

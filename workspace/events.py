@@ -8,45 +8,85 @@ recorded and what is read later never differ. No event may hold a password, and 
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from workspace.database import newer_version
 from workspace.errors import WorkspaceError
-from workspace.plain import as_confidence, as_key, as_signal, as_text, plain, without_password
+from workspace.event import (
+    CONFIG,
+    PHASES,
+    RUNGS,
+    Author,
+    Confidence,
+    Count,
+    Event,
+    Facts,
+    FactsList,
+    Json,
+    Key,
+    MaskedDsn,
+    Phase,
+    Rung,
+    Seconds,
+    Side,
+    SignalName,
+    Text,
+    TextList,
+)
+from workspace.events_afterwards import (
+    BatchRetried,
+    BatchUndone,
+    CrosswalkExported,
+    JobCleanedUp,
+    QuarantineRetried,
+    RowsDropped,
+    UndoStarted,
+)
 
-Phase = Literal["survey", "match", "preview", "stage", "load", "references", "verify", "done", "undo", "retry"]
-Side = Literal["source", "target"]
-Author = Literal["rule", "experience", "choose", "propose", "person", "file"]
-Rung = Literal["rule", "experience", "choose", "propose", "ask"]
+__all__ = [
+    "EVENT_TYPES",
+    "PHASES",
+    "RUNGS",
+    "ActionTaken",
+    "BatchCommitted",
+    "BatchRetried",
+    "BatchUndone",
+    "BeliefHeld",
+    "CrosswalkExported",
+    "DecisionMade",
+    "EntityCompleted",
+    "Event",
+    "FeedbackGiven",
+    "Interrupted",
+    "JobCleanedUp",
+    "JobFinished",
+    "JobStarted",
+    "LessonLearnt",
+    "PartStaged",
+    "Phase",
+    "PhaseStarted",
+    "PlanChanged",
+    "QuarantineRetried",
+    "QuarantineSeen",
+    "QuestionAnswered",
+    "QuestionAsked",
+    "RetryMade",
+    "RowsDropped",
+    "Rung",
+    "StageCompleted",
+    "TableProfiled",
+    "UndoStarted",
+    "Verified",
+    "event_fields",
+    "event_from_json",
+    "event_to_json",
+]
 
-PHASES: tuple[str, ...] = get_args(Phase)
-RUNGS: tuple[str, ...] = get_args(Rung)
 
-Text = Annotated[str, BeforeValidator(as_text)]
-MaskedDsn = Annotated[str, BeforeValidator(without_password)]
-Json = Annotated[Any, BeforeValidator(plain)]
-Facts = Annotated[dict[str, Any], BeforeValidator(plain)]
-FactsList = Annotated[list[dict[str, Any]], BeforeValidator(plain)]
-TextList = Annotated[list[str], BeforeValidator(plain)]
-Key = Annotated[tuple[str, ...] | None, BeforeValidator(as_key)]
-Count = Annotated[int, Field(ge=0)]
-Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Confidence = Annotated[float, BeforeValidator(as_confidence), Field(ge=0, le=1, allow_inf_nan=False)]
-
-
-class Event:
-    """What every event is. `type` is its name in the log and never changes once released."""
-
-    type: ClassVar[str]
-
-
-_CONFIG = ConfigDict(extra="forbid", hide_input_in_errors=True)  # an error must not show what it refused
-
-
-@dataclass(frozen=True, config=_CONFIG)
+@dataclass(frozen=True, config=CONFIG)
 class JobStarted(Event):
     """A job begins: DSNs masked, `options` as the command line gave them."""
 
@@ -57,7 +97,7 @@ class JobStarted(Event):
     options: Facts = Field(default_factory=dict)
 
 
-@dataclass(frozen=True, config=_CONFIG)
+@dataclass(frozen=True, config=CONFIG)
 class PlanChanged(Event):
     """The plan is now `version`; `plan` is the whole YAML document."""
 
@@ -68,7 +108,7 @@ class PlanChanged(Event):
     why: Text = ""
 
 
-@dataclass(frozen=True, config=_CONFIG)
+@dataclass(frozen=True, config=CONFIG)
 class PhaseStarted(Event):
     """The job goes over to a phase (`done` is the last)."""
 
@@ -76,7 +116,7 @@ class PhaseStarted(Event):
     phase: Phase
 
 
-@dataclass(frozen=True, config=_CONFIG)
+@dataclass(frozen=True, config=CONFIG)
 class TableProfiled(Event):
     """What the survey found in one table: counts, shapes, ranges, samples masked or short."""
 
@@ -86,7 +126,7 @@ class TableProfiled(Event):
     profile: Facts
 
 
-@dataclass(frozen=True, config=_CONFIG)
+@dataclass(frozen=True, config=CONFIG)
 class BeliefHeld(Event):
     """`claim` is held true of `subject` (`contacts.email_address`), on that evidence. A later one of the same
     subject and claim takes its place."""
@@ -98,7 +138,7 @@ class BeliefHeld(Event):
     confidence: Confidence = 1.0
 
 
-@dataclass(frozen=True, config=_CONFIG)
+@dataclass(frozen=True, config=CONFIG)
 class DecisionMade(Event):
     """A decision, the rung of the ladder that made it, and its price. `choice` is any JSON value; None stands
     for "none of these". Recorded once, it is never asked for again."""
@@ -118,7 +158,7 @@ class DecisionMade(Event):
     seconds: Seconds = 0.0
 
 
-@dataclass(frozen=True, config=_CONFIG)
+@dataclass(frozen=True, config=CONFIG)
 class QuestionAsked(Event):
     """A question for a person. `holds` names the entities that wait for the answer."""
 
@@ -132,7 +172,7 @@ class QuestionAsked(Event):
     holds: TextList = Field(default_factory=list)
 
 
-@dataclass(frozen=True, config=_CONFIG)
+@dataclass(frozen=True, config=CONFIG)
 class QuestionAnswered(Event):
     """The answer to question `id`; `by` names who or what gave it (`person`, `file`, `deferred`)."""
 
@@ -142,7 +182,7 @@ class QuestionAnswered(Event):
     by: Text = "person"
 
 
-@dataclass(frozen=True, config=_CONFIG)
+@dataclass(frozen=True, config=CONFIG)
 class ActionTaken(Event):
     """The loop took an action."""
 
@@ -151,7 +191,7 @@ class ActionTaken(Event):
     arguments: Facts = Field(default_factory=dict)
 
 
-@dataclass(frozen=True, config=_CONFIG)
+@dataclass(frozen=True, config=CONFIG)
 class FeedbackGiven(Event):
     """What an action did: its outcome, what changed, what failed (by signature, with counts), what to attend
     to next, what it cost."""
@@ -165,7 +205,7 @@ class FeedbackGiven(Event):
     cost: Facts = Field(default_factory=dict)
 
 
-@dataclass(frozen=True, config=_CONFIG)
+@dataclass(frozen=True, config=CONFIG)
 class PartStaged(Event):
     """A part of an entity's stage stands on disk, whole. Keys are the first and last row's, as text."""
 
@@ -179,7 +219,7 @@ class PartStaged(Event):
     bytes: Count
 
 
-@dataclass(frozen=True, config=_CONFIG)
+@dataclass(frozen=True, config=CONFIG)
 class StageCompleted(Event):
     """All parts of an entity stand. `snapshot` is True where they show one instant of the source; `counted`
     is how many the source holds at that instant by the server's own count (of its one answer, and of the rows that
@@ -193,7 +233,7 @@ class StageCompleted(Event):
     counted: Count | None = None
 
 
-@dataclass(frozen=True, config=_CONFIG)
+@dataclass(frozen=True, config=CONFIG)
 class BatchCommitted(Event):
     """The target committed a batch; step 1 moves the rows, step 2 fills references within the entity.
 
@@ -218,7 +258,7 @@ class BatchCommitted(Event):
     recovered: bool = False
 
 
-@dataclass(frozen=True, config=_CONFIG)
+@dataclass(frozen=True, config=CONFIG)
 class QuarantineSeen(Event):
     """A batch put `count` rows of one failure signature into quarantine; `example` is masked.
 
@@ -236,7 +276,7 @@ class QuarantineSeen(Event):
     batch: Count | None = None
 
 
-@dataclass(frozen=True, config=_CONFIG)
+@dataclass(frozen=True, config=CONFIG)
 class EntityCompleted(Event):
     """All batches of an entity are committed."""
 
@@ -244,7 +284,7 @@ class EntityCompleted(Event):
     entity: Text
 
 
-@dataclass(frozen=True, config=_CONFIG)
+@dataclass(frozen=True, config=CONFIG)
 class RetryMade(Event):
     """Something that may pass was tried again; `attempt` counts from 1."""
 
@@ -254,15 +294,15 @@ class RetryMade(Event):
     error: Text
 
 
-@dataclass(frozen=True, config=_CONFIG)
+@dataclass(frozen=True, config=CONFIG)
 class Interrupted(Event):
     """A signal asked the job to stop; `signal` is its name (`SIGINT`)."""
 
     type: ClassVar[str] = "interrupted"
-    signal: Annotated[str, BeforeValidator(as_signal)]
+    signal: SignalName
 
 
-@dataclass(frozen=True, config=_CONFIG)
+@dataclass(frozen=True, config=CONFIG)
 class Verified(Event):
     """Verification ended."""
 
@@ -271,7 +311,7 @@ class Verified(Event):
     details: Facts = Field(default_factory=dict)
 
 
-@dataclass(frozen=True, config=_CONFIG)
+@dataclass(frozen=True, config=CONFIG)
 class JobFinished(Event):
     """The command that ran the job ends by itself; a resumed job has several."""
 
@@ -280,93 +320,7 @@ class JobFinished(Event):
     exit_code: int
 
 
-@dataclass(frozen=True, config=_CONFIG)
-class UndoStarted(Event):
-    """What the job wrote is being taken back: all of it, which ends the job, or one batch of one entity."""
-
-    type: ClassVar[str] = "undo_started"
-    entity: Text = ""
-    batch: Count | None = None
-
-    @property
-    def whole(self) -> bool:
-        """True where the whole job is taken back."""
-        return not self.entity
-
-
-@dataclass(frozen=True, config=_CONFIG)
-class BatchUndone(Event):
-    """The target took a batch back; step 1 its rows, step 2 the references filled in them.
-
-    Counts are rows over all times that the batch was taken back: those that it had inserted, those that hold again
-    what they held before, and those that stay. A later event of the same entity, batch and step takes the place of
-    the earlier. `recovered` is True where the target's ledger told of it after a crash.
-    """
-
-    type: ClassVar[str] = "batch_undone"
-    entity: Text
-    batch: Count
-    step: Literal[1, 2]
-    deleted: Count = 0
-    restored: Count = 0
-    refused: Count = 0
-    seconds: Seconds = 0.0
-    recovered: bool = False
-
-
-@dataclass(frozen=True, config=_CONFIG)
-class QuarantineRetried(Event):
-    """Rows of the quarantine are being driven once more, by this plan version: of one entity or signature, or of
-    all. `rows` is how many; with `dropped`, dropped ones too. `edited` counts values that a person edited, by
-    entity and source column."""
-
-    type: ClassVar[str] = "quarantine_retried"
-    plan_version: Count
-    rows: Count = 0
-    entity: Text = ""
-    signature: Text = ""
-    dropped: bool = False
-    edited: Facts = Field(default_factory=dict)
-
-
-@dataclass(frozen=True, config=_CONFIG)
-class BatchRetried(Event):
-    """The target committed rows of a batch that had been in quarantine, or references filled in them.
-
-    Counts are rows over all times that the batch was retried: what became of those that left the quarantine.
-    `clusters` are what it has in quarantine now, with `signature`, `code`, `field`, `open` and `dropped`. A later
-    event of the same entity and batch takes the place of the earlier. `recovered` is True where the target told of
-    it after a crash.
-    """
-
-    type: ClassVar[str] = "batch_retried"
-    entity: Text
-    batch: Count
-    step: Count
-    plan_version: Count
-    inserted: Count = 0
-    updated: Count = 0
-    unchanged: Count = 0
-    excluded: Count = 0
-    references: Count = 0
-    clusters: FactsList = Field(default_factory=list)
-    seconds: Seconds = 0.0
-    recovered: bool = False
-
-
-@dataclass(frozen=True, config=_CONFIG)
-class RowsDropped(Event):
-    """A person gave up `rows` rows of a batch that were open in quarantine: they stay there, as dropped.
-    `clusters` as in BatchRetried."""
-
-    type: ClassVar[str] = "rows_dropped"
-    entity: Text
-    batch: Count
-    rows: Count
-    clusters: FactsList = Field(default_factory=list)
-
-
-@dataclass(frozen=True, config=_CONFIG)
+@dataclass(frozen=True, config=CONFIG)
 class LessonLearnt(Event):
     """`remedy` was tried on a failure signature, and held or did not."""
 
@@ -384,7 +338,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
         JobStarted, PlanChanged, PhaseStarted, TableProfiled, BeliefHeld, DecisionMade, QuestionAsked,
         QuestionAnswered, ActionTaken, FeedbackGiven, PartStaged, StageCompleted, BatchCommitted,
         QuarantineSeen, EntityCompleted, RetryMade, Interrupted, Verified, JobFinished, LessonLearnt,
-        UndoStarted, BatchUndone, QuarantineRetried, BatchRetried, RowsDropped,
+        UndoStarted, BatchUndone, QuarantineRetried, BatchRetried, RowsDropped, CrosswalkExported, JobCleanedUp,
     )
 }  # fmt: skip
 """Every event by the name it has in the log."""

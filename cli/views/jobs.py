@@ -9,13 +9,19 @@ from rich.console import Console
 from cli.views.table import Heading, number, show_table
 from workspace.progress import Progress
 
-_BY_OUTCOME = {"dry run": "previewed", "drafted": "drafted", "declined": "declined", "undone": "undone"}
+_BY_OUTCOME = {
+    "dry run": "previewed",
+    "drafted": "drafted",
+    "declined": "declined",
+    "undone": "undone",
+    "cleaned up": "cleaned up",
+}
 _BY_CODE = {0: "done", 3: "done", 4: "waiting", 130: "interrupted"}
 
 
 def job_state(progress: Progress, holder: str | None) -> str:
     """running, done, failed, waiting (for a person), interrupted, stopped (killed, or never ended), undone (taken
-    back), or, where no row was to move, drafted, previewed or declined."""
+    back), cleaned up (its records taken out of the target), or, where no row was to move, drafted, previewed or declined."""
     if holder:
         return "running"
     if progress.exit_code is None:
