@@ -34,7 +34,7 @@ from agent.models.protocol import Encoder, Model
 from agent.rivals import FieldCandidate
 from agent.structure import Relation, Structure, beliefs, find_structure, relation_sql
 from agent.survey import Survey, likeness, survey
-from agent.tables import constant_for, filter_matter, id_for, row_filter, table_matter
+from agent.tables import Filter, constant_for, filter_matter, id_for, row_filter, table_matter
 from agent.unmapped import reasons
 from agent.valuemaps import decide_values
 from agent.zones import ZONE, check_zone, look_at_clock, zone_matter
@@ -190,15 +190,25 @@ class _Drafter:
         self._loop.act(AddEntity(name, settings))
         self._used[name] = set(key)
         found = row_filter(relation, table)
-        if found is not None and self._ladder.decide(filter_matter(name, found)).answer is not None:
-            self._loop.act(SetWhere(name, found.where))
-            self._used[name].add(found.column)
+        if found is not None:
+            self._filter(name, found)
         skip = set(table.primary_key) if identity != "none" else set()
         self._constants(name, table, skip)
         for match in match_fields(
             relation, table, self._to, skip=frozenset(skip), alike=likeness(self._found.samples[name])
         ):
             self._field(name, relation, table, match)
+
+    def _filter(self, name: str, found: Filter) -> None:
+        """Leaves deleted rows behind; where a person has to say, the entity waits."""
+        matter = filter_matter(name, found)
+        decision = self._ladder.decide(matter)
+        if decision.open:
+            self._waiting.setdefault(name, []).append(matter.id)
+        elif decision.answer is not None:
+            self._loop.act(SetWhere(name, found.where))
+        if decision.open or decision.answer is not None:
+            self._used[name].add(found.column)
 
     def _constants(self, name: str, table: Table, skip: set[str]) -> None:
         for column in table.columns:

@@ -17,6 +17,7 @@ from agent.ladder import AUTONOMY, Ladder
 from agent.loop import Loop, last_plan
 from agent.models.protocol import Encoder, Model
 from agent.questions import Question, open_questions, question_of, read_answer
+from agent.recovery import MOST_ROWS, Unplaced, late_plan, place
 from agent.remedy import Applied, find_remedies
 from connectors.dsn import Dsn, open_source, open_target
 from connectors.protocols import Catalogue, Source
@@ -27,6 +28,9 @@ from engine.load import LoadOutcome, load
 from engine.plan import Plan, dump_plan, load_plan
 from engine.prepare import try_queries
 from engine.preview import Preview, preview
+from engine.quarantine import quarantined_rows
+from engine.retry import Retry
+from engine.retry_plan import check_next
 from engine.verify import Verification, verify
 from workspace.errors import (
     CatalogueError,
@@ -43,6 +47,7 @@ from workspace.events import (
     JobStarted,
     LessonLearnt,
     PhaseStarted,
+    QuarantineSeen,
     QuestionAsked,
 )
 from workspace.experience_store import ExperienceStore
@@ -51,6 +56,9 @@ from workspace.log import Workspace
 from workspace.paths import JobPaths, find_job, new_job_name
 
 __all__ = ["JobOutcome", "JobRequest", "Step", "Watch", "draft_job", "resume_job", "run_job"]
+
+Deciders = Callable[[], "tuple[Model, Encoder | None]"]
+"""Opens the model and the encoder; both are closed with the job."""
 
 Ask = Callable[[Question], "str | None"]
 """Asks a person who is at hand: the answer as they typed it, or None to let the question wait."""
@@ -63,23 +71,28 @@ def run_job(
     stop: Callable[[], bool] = lambda: False,
     confirm: Callable[[Preview], bool] = lambda preview: True,
     ask: Ask | None = None,
+    deciders: Deciders | None = None,
 ) -> JobOutcome:
     """Runs a job from the start, or goes on with one of the same name.
 
     `confirm` is asked once before the first row moves; `ask` at once for what would be a question that waits
-    (None, or None from it: it waits). Raises PackhorseError with the exit code to give:
+    (None, or None from it: it waits); `deciders` take the place of the model that the request names. Raises PackhorseError with the exit code to give:
     UsageError and its kin before anything moved, InterruptedJobError when `stop` said so (resumable)."""
     given = load_plan(request.plan_path) if request.plan_path is not None else None
-    with _opened(request, progress, stop, confirm, ask) as run:
+    with _opened(request, progress, stop, confirm, ask, deciders) as run:
         return run.go(given)
 
 
 def draft_job(
-    request: JobRequest, *, progress: Watch = lambda step: None, stop: Callable[[], bool] = lambda: False
+    request: JobRequest,
+    *,
+    progress: Watch = lambda step: None,
+    stop: Callable[[], bool] = lambda: False,
+    deciders: Deciders | None = None,
 ) -> JobOutcome:
     """As far as the plan: surveys and decides, reads no rows into a stage and moves none. What was decided
     is kept in the job, and `run_job` of the same name goes on with it. Raises as `run_job` does."""
-    with _opened(request, progress, stop, lambda preview: False) as run:
+    with _opened(request, progress, stop, lambda preview: False, None, deciders) as run:
         return run.draft()
 
 
@@ -89,7 +102,8 @@ def _opened(
     progress: Watch,
     stop: Callable[[], bool],
     confirm: Callable[[Preview], bool],
-    ask: Ask | None = None,
+    ask: Ask | None,
+    deciders: Deciders | None,
 ) -> Iterator[_Run]:
     """Both systems connected, the job locked and begun."""
     source, target = Dsn.parse(request.source_dsn), Dsn.parse(request.target_dsn)
@@ -108,7 +122,9 @@ def _opened(
         stack.enter_context(JobLock(paths))
         workspace = stack.enter_context(Workspace.open(paths, write=True))
         begin_job(workspace, request, job, source, target, to_system.schema)
-        run = _Run(request, paths, workspace, from_system, to_system, source.identity, progress, stop, confirm, ask)
+        run = _Run(
+            request, paths, workspace, from_system, to_system, source.identity, progress, stop, confirm, ask, deciders
+        )  # fmt: skip
         stack.callback(run.close)
         yield run
 
@@ -157,10 +173,12 @@ class _Run:
     def __init__(
         self, request: JobRequest, paths: JobPaths, workspace: Workspace, source: Source, target: Target,
         identity: str, progress: Watch, stop: Callable[[], bool], confirm: Callable[[Preview], bool], ask: Ask | None,
+        deciders: Deciders | None,
     ) -> None:  # fmt: skip
         self._request, self._paths, self._workspace = request, paths, workspace
         self._source, self._target, self._identity = source, target, identity
         self._progress, self._stop, self._confirm, self._ask = progress, stop, confirm, ask
+        self._deciders = deciders
         self._catalogue: Catalogue = target.catalogue()
         self._calls = 0
         self._model: Model | None = None
@@ -185,7 +203,8 @@ class _Run:
 
     def _draft(self) -> JobOutcome:
         drafted, plan = self._plan(None)
-        return self._end("drafted", 0, plan, drafted.held if drafted is not None else {}, None)
+        held = drafted.held if drafted is not None else {}
+        return replace(self._end("drafted", 0, plan, held, None), draft=drafted)
 
     def _ended(self, act: Callable[[], JobOutcome]) -> JobOutcome:
         try:
@@ -223,6 +242,8 @@ class _Run:
         if not begun and shown is not None and not self._confirm(shown):
             return self._end("declined", InterruptedJobError.exit_code, checked.plan, held, shown)
         loaded = load(self._context(checked))
+        if drafted is not None:
+            checked = self._recovered(checked, drafted)
         verified = verify(self._context(checked), ask_source=False)
         self._learn(verified.ok)
         self._workspace.record(PhaseStarted("done"))
@@ -289,10 +310,7 @@ class _Run:
         if not ours:
             return shown, checked
         loop = Loop(self._workspace, checked.plan, self._catalogue)
-        ladder = Ladder(
-            self._workspace, model=self._model, encoder=self._encoder, experience=self._experience,
-            autonomy=self._request.autonomy, on_call=self._count,
-        )  # fmt: skip
+        ladder = self._ladder()
         self._applied = find_remedies(shown, checked.plan, self._catalogue, ladder, loop, self._experience)
         loop.flush()
         if not self._applied:
@@ -300,6 +318,36 @@ class _Run:
         plan = self._kept(loop.keep_version("rule", "remedies for what the preview found"))
         checked = check_plan(plan, self._source, self._catalogue)
         return preview(self._context(checked)), checked
+
+    def _recovered(self, checked: CheckedPlan, drafted: Draft) -> CheckedPlan:
+        """Gives rows of the quarantine another chance, where what they wait for is known by now."""
+        context = self._context(checked)
+        unplaced = Unplaced(checked.plan)
+        for entity, signature in self._unmapped():
+            for row in quarantined_rows(
+                self._target, self._paths.job, entity=entity, signature=signature, limit=MOST_ROWS
+            ):
+                unplaced.take(row)
+        whole, loaded = drafted.whole, checked.plan.value_maps
+        maps = {name: {**values, **loaded.get(name, {})} for name, values in whole.value_maps.items()}
+        wished = whole.model_copy(update={"value_maps": {**loaded, **maps}})
+        late = late_plan(checked.plan, place(unplaced, wished, self._catalogue, self._ladder(), self._experience))
+        if late is None:
+            return checked
+        following = check_next(context, late)
+        Retry(context, checked=following).run()
+        return following
+
+    def _unmapped(self) -> list[tuple[str, str]]:
+        """The clusters of values without a place in a map, by entity and signature."""
+        seen = (e.event for e in self._workspace.events(types=[QuarantineSeen]) if isinstance(e.event, QuarantineSeen))
+        return sorted({(event.entity, event.signature) for event in seen if event.code == "map"})
+
+    def _ladder(self) -> Ladder:
+        return Ladder(
+            self._workspace, model=self._model, encoder=self._encoder, experience=self._experience,
+            autonomy=self._request.autonomy, on_call=self._count, person=self._person if self._ask is not None else None,
+        )  # fmt: skip
 
     def _context(self, checked: CheckedPlan) -> Context:
         return Context(
@@ -339,7 +387,10 @@ class _Run:
         return None
 
     def _open_model(self) -> None:
-        if self._request.model == "none" or self._model is not None:
+        if self._model is not None or (self._request.model == "none" and self._deciders is None):
+            return
+        if self._deciders is not None:
+            self._model, self._encoder = self._deciders()
             return
         from agent.models.open import open_model  # loads a native library; not for a job that needs no model
 
@@ -363,7 +414,8 @@ class _Run:
         if held:
             return "waiting", WaitingForPersonError.exit_code
         limit = self._request.tolerate * loaded.read if self._request.tolerate < 1 else self._request.tolerate
-        return ("done", 3) if loaded.quarantined > limit else ("done", 0)
+        left = sum(entity.quarantined - entity.dropped for entity in verified.entities)
+        return ("done", 3) if left > limit else ("done", 0)
 
     def _end(
         self, outcome: str, code: int, plan: Plan, held: dict[str, tuple[str, ...]], shown: Preview | None,

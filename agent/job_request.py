@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from agent.draft import Draft
 from agent.ladder import AUTONOMY
 from connectors.dsn import Dsn
 from engine.load import LoadOutcome
@@ -60,7 +61,7 @@ class Step:
 @dataclass(frozen=True)
 class JobOutcome:
     """What became of the job. `outcome` is done, drafted, dry run, declined, waiting or not verified; `held` names the
-    entities that wait for a person and their questions."""
+    entities that wait for a person and their questions; `draft` is the whole draft where the job ended with it."""
 
     job: str
     outcome: str
@@ -71,6 +72,7 @@ class JobOutcome:
     verification: Verification | None = None
     held: dict[str, tuple[str, ...]] = field(default_factory=dict)
     questions: int = 0
+    draft: Draft | None = None
 
 
 class Watch(Protocol):

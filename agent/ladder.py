@@ -60,6 +60,7 @@ class Ladder:
         self._made: dict[str, DecisionMade] = {}
         self._asked: dict[str, QuestionAsked] = {}
         self._answered: dict[str, QuestionAnswered] = {}
+        self._answers: dict[str, list[object]] = {}
         for entry in workspace.events(types=[DecisionMade, QuestionAsked, QuestionAnswered]):
             event = entry.event
             if isinstance(event, DecisionMade):
@@ -67,7 +68,7 @@ class Ladder:
             elif isinstance(event, QuestionAsked):
                 self._asked[event.id] = event
             elif isinstance(event, QuestionAnswered):
-                self._answered[event.id] = event
+                self._keep_answer(event)
 
     def threshold(self, matter: Matter) -> float:
         """The probability from which a rung may decide this matter alone."""
@@ -151,7 +152,7 @@ class Ladder:
         options = sorted(matter.options, key=lambda o: -o.weight)[:7]
         prior = [*(o.weight for o in options), _none(matter)]
         exists = matter.exists if matter.exists is not None else 1 - prior[-1]
-        if not could_settle(model.name, matter.match, prior, exists, self.threshold(matter)):
+        if not could_settle(model, matter.match, prior, exists, self.threshold(matter)):
             return _undecided(matter)
         started = time.monotonic()
         try:
@@ -164,7 +165,7 @@ class Ladder:
         price = replace(choice.price, seconds=choice.price.seconds or time.monotonic() - started)
         self.spent += price
         self._on_call(self.spent.calls)
-        then = after(model.name, matter.match, prior, exists, choice.probabilities)
+        then = after(model, matter.match, prior, exists, choice.probabilities)
         index = max(range(len(then)), key=lambda i: then[i])
         said = NONE_OF_THESE if choice.index == len(options) else options[choice.index].label
         why = f"the model says {said} ({choice.probabilities[choice.index]:.2f}); with the evidence {then[index]:.2f}"
@@ -184,6 +185,10 @@ class Ladder:
         """What a person answered to a question, or None."""
         answered = self._answered.get(question)
         return None if answered is None else answered.answer
+
+    def answers_to(self, question: str) -> list[object]:
+        """All that was answered to a question, oldest first: one that was asked again has several."""
+        return list(self._answers.get(question, ()))
 
     def settled(self, kind: str) -> dict[str, str]:
         """What was decided or answered on all matters of a kind, by subject; `none` left out."""
@@ -214,19 +219,20 @@ class Ladder:
         return self._choose(matter)
 
     def _ask(self, matter: Matter, price: Price, said: str) -> Decision:
-        if matter.id not in self._asked:
+        again = matter.id in self._asked and _tells_more(matter, self._asked[matter.id])
+        if matter.id not in self._asked or again:
             question = QuestionAsked(
                 id=matter.id, kind=matter.kind, subject=matter.subject, text=matter.text, candidates=_listed(matter),
                 evidence={**matter.evidence, **({"model": said} if said else {})}, holds=list(matter.holds),
             )  # fmt: skip
             self._workspace.record(question)
             self._asked[matter.id] = question
-        if self._person is not None and matter.id not in self._answered:
+        if self._person is not None and (again or matter.id not in self._answered):
             answer = self._person(self._asked[matter.id])
             if answer is not None:
                 answered = QuestionAnswered(id=matter.id, answer=answer, by="person")
                 self._workspace.record(answered)
-                self._answered[matter.id] = answered
+                self._keep_answer(answered)
                 known = None if matter.kind == "values" else self._known(matter)
                 if known is not None:
                     return known
@@ -244,11 +250,15 @@ class Ladder:
         if matter.id in self._asked and matter.id not in self._answered:
             answered = QuestionAnswered(id=matter.id, answer=decision.answer or NONE, by=decision.rung)
             self._workspace.record(event, answered)
-            self._answered[matter.id] = answered
+            self._keep_answer(answered)
         else:
             self._workspace.record(event)
         self._made[matter.id] = event
         return decision
+
+    def _keep_answer(self, event: QuestionAnswered) -> None:
+        self._answered[event.id] = event
+        self._answers.setdefault(event.id, []).append(event.answer)
 
     def _learn(self, matter: Matter, answer: str | None) -> None:
         """A person's answer is a lesson for jobs to come, in words that hold no names or values of this one."""
@@ -261,6 +271,17 @@ class Ladder:
 
 def _undecided(matter: Matter) -> Decision:
     return Decision(matter.id, None, "ask", 0.0, "", open=True)
+
+
+def _tells_more(matter: Matter, asked: QuestionAsked) -> bool:
+    """True where the matter is about values that the question was not asked about: new evidence opens it again."""
+    known = {v["value"] for v in asked.evidence.get("values", ())}
+    return any(v["value"] not in known for v in _values(matter))
+
+
+def _values(matter: Matter) -> list[dict[str, object]]:
+    found = matter.evidence.get("values", [])
+    return found if isinstance(found, list) else []
 
 
 def _none(matter: Matter) -> float:

@@ -9,27 +9,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent.models.calibration import levels_of, trust
-from agent.models.protocol import Match
+from agent.models.protocol import Match, Model
 
 _UNMEASURED = 0.5
-_SCRIPTED = 0.97  # a script in a test stands for a model that was found to be good
 
 
-def after(model: str, match: Match | None, prior: Sequence[float], exists: float, said: Sequence[float]) -> list[float]:
+def after(
+    model: Model, match: Match | None, prior: Sequence[float], exists: float, said: Sequence[float]
+) -> list[float]:
     """The probability of each option once the model gave `said`; the last one is "none of these".
 
     `prior` are the options' probabilities before, `exists` the probability that any of them is right.
     """
-    if levels_of(model, match):
-        return _measured(model, match, prior, exists, said)
-    accuracy = max(_SCRIPTED if "scripted" in model.casefold() else _UNMEASURED, 1 / max(2, len(prior)))
+    if levels_of(model.name, match):
+        return _measured(model.name, match, prior, exists, said)
+    accuracy = max(_UNMEASURED if model.worth is None else model.worth, 1 / max(2, len(prior)))
     wrong = (1 - accuracy) / max(1, len(prior) - 1)
     blurred = [p * accuracy + (1 - p) * wrong for p in said]
     joint = [max(p, 1e-6) * b for p, b in zip(prior, blurred, strict=True)]
     return [j / sum(joint) for j in joint]
 
 
-def could_settle(model: str, match: Match | None, prior: Sequence[float], exists: float, limit: float) -> bool:
+def could_settle(model: Model, match: Match | None, prior: Sequence[float], exists: float, limit: float) -> bool:
     """True where some answer of the model would make an option likelier than `limit`: else it need not be asked."""
     if len(prior) < 2:
         return False

@@ -33,6 +33,8 @@ _COPIES = {
     "import",
     "deleted",
 }
+_PUT_AWAY = {"archived", "discarded", "trashed"}
+"""Words that some systems use for deleted rows and others for rows that are kept: a person has to say."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Filter:
     where: str
     column: str
     share: float  # of the rows in the sample that stay
+    sure: bool  # the column's name says deleted, and not that its rows were put away
 
 
 def table_matter(name: str, candidates: tuple[TableCandidate, ...], profile: TableProfile) -> Matter:
@@ -94,18 +97,21 @@ def row_filter(relation: Relation, table: Table) -> Filter | None:
                 return None
             word = next(v for v, _ in profile.top if v.casefold() in ("0", "false", "f", "no", "n", "nein", "non"))
             subject = quoted(origin.name) if not profile.nulls else f"coalesce({quoted(origin.name)}, '{word}')"
-            return Filter(f"{subject} = '{word}'", origin.name, kept / total)
+            sure = not _PUT_AWAY & set(words(origin.name))
+            return Filter(f"{subject} = '{word}'", origin.name, kept / total, sure)
         if meaning.core == {"deleted_at"} and profile.trait("datetime") > 0.9 and profile.nulls:
-            return Filter(f"{quoted(origin.name)} is null", origin.name, profile.nulls / profile.rows)
+            sure = not _PUT_AWAY & set(words(origin.name))
+            return Filter(f"{quoted(origin.name)} is null", origin.name, profile.nulls / profile.rows, sure)
     return None
 
 
 def filter_matter(entity: str, found: Filter) -> Matter:
     """Whether deleted rows stay behind."""
     text = f"Rows of {entity} with a mark in {found.column} stay behind: `where: {found.where}`. Is that right?"
-    option = Option(found.where, f"carry over only rows where {found.where}", 0.96 if found.share > 0.3 else 0.6,
-                    {"rows_that_stay": round(found.share, 3)})  # fmt: skip
-    return Matter("filter", entity, text, (option,), holds=())
+    weight = 0.96 if found.sure and found.share > 0.3 else 0.6
+    evidence: dict[str, object] = {"rows_that_stay": round(found.share, 3)}
+    option = Option(found.where, f"carry over only rows where {found.where}", weight, evidence)
+    return Matter("filter", entity, text, (option,), holds=(entity,))
 
 
 def constant_for(source: str, others: Mapping[str, str], table: Table, column: str) -> tuple[str, float] | None:

@@ -44,15 +44,30 @@ def decide_values(
     labels: tuple[str, ...],
 ) -> ValueMap:
     """The value map of one field. Asks one question for all values that nobody could place."""
-    values: dict[str, str | None] = {}
-    unsure: dict[str, tuple[int, Hit]] = {}
-    rungs: dict[str, str] = {}
     escaped = "entities" in profile.undo  # the expression undoes them before the map looks
     counts = {html.unescape(v) if escaped else v: n for v, n in profile.top}
+    return place_values(ladder, experience, subject, column, counts, labels, {})
+
+
+def place_values(
+    ladder: Ladder,
+    experience: ExperienceStore | None,
+    subject: str,
+    column: str,
+    counts: Mapping[str, int],
+    labels: tuple[str, ...],
+    known: Mapping[str, str | None],
+) -> ValueMap:
+    """A value map over these values (with the rows that hold each) and those that are `known` to be right."""
+    values: dict[str, str | None] = dict(known)
+    unsure: dict[str, tuple[int, Hit]] = {}
+    rungs: dict[str, str] = dict.fromkeys(known, "rule")
     answered = _answered(ladder, f"values:{subject}", labels)
     learnt = _learnt(experience, column, labels)
     price = Price()
     for value, count in counts.items():
+        if value in known:
+            continue
         hit = label_for(value, labels)
         if value in answered:
             if answered[value] != "quarantine":
@@ -75,10 +90,10 @@ def decide_values(
     matter = _matter(subject, labels, unsure)
     _record(ladder, matter, values, rungs, covered, price)
     if unsure:
-        asked = ladder.answer_to(matter.id)
+        before = len(ladder.answers_to(matter.id))
         ladder.ask(matter, price)
-        if asked is None and ladder.answer_to(matter.id) is not None:  # a person was at hand
-            return decide_values(ladder, experience, subject, column, profile, labels)
+        if len(ladder.answers_to(matter.id)) > before:
+            return place_values(ladder, experience, subject, column, counts, labels, known)  # a person was at hand
     return ValueMap(values, {v: n for v, (n, _) in unsure.items()}, direct, covered, price)
 
 
@@ -143,17 +158,18 @@ def _record(
 
 
 def _answered(ladder: Ladder, question: str, labels: tuple[str, ...]) -> dict[str, str]:
-    """A person's answer: value -> label, `null` or `quarantine`. What names no label is left unanswered."""
-    answer = ladder.answer_to(question)
-    if isinstance(answer, str):
-        try:
-            answer = json.loads(answer)
-        except ValueError:
-            return {}
-    if not isinstance(answer, dict):
-        return {}
+    """What a person answered, each time the question was put: value -> label, `null` or `quarantine`. What names no
+    label is left unanswered."""
     allowed = {*labels, "null", "quarantine"}
-    said = {str(k): "null" if v is None else str(v) for k, v in answer.items()}
+    said: dict[str, str] = {}
+    for answer in ladder.answers_to(question):
+        if isinstance(answer, str):
+            try:
+                answer = json.loads(answer)
+            except ValueError:
+                continue
+        if isinstance(answer, dict):
+            said |= {str(k): "null" if v is None else str(v) for k, v in answer.items()}
     return {k: v for k, v in said.items() if v in allowed}
 
 

@@ -24,7 +24,7 @@ _ENGINE = {
     "FROM packhorse.quarantine q JOIN packhorse.entity e ON e.id = q.entity_id WHERE q.status = 'open'",
     LEDGER: "SELECT e.name AS entity, sum(l.read) AS read, sum(l.excluded) AS excluded, "
     "sum(l.quarantined) AS quarantined, sum(l.inserted + l.updated + l.unchanged) AS loaded "
-    "FROM packhorse.ledger l JOIN packhorse.entity e ON e.id = l.entity_id WHERE l.step = 1 GROUP BY e.name",
+    "FROM packhorse.ledger l JOIN packhorse.entity e ON e.id = l.entity_id WHERE l.step % 2 = 1 AND l.undone_at IS NULL GROUP BY e.name",
 }
 
 _TABLES = """

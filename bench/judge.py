@@ -26,10 +26,13 @@ def _literal(text: str) -> str:
 
 @dataclass(frozen=True)
 class Counted:
-    """What one query found: rows found and surplus, and by field right, wrong, missing, extra and examples."""
+    """What one query found: rows found (`exact` where each field is right) and surplus; by field right, wrong, missing,
+    extra and examples; and how many values are right that are no NULL."""
 
     found: int
+    exact: int
     surplus: int
+    values: int
     fields: dict[str, tuple[int, int, int, int]]
     examples: dict[str, list[tuple[str, str | None, str | None]]]
 
@@ -116,7 +119,13 @@ class Judge:
             f"CREATE OR REPLACE TEMP TABLE got AS SELECT c.key AS _key, t.* FROM {self._dump(to)} t "
             f"JOIN {self._crosswalk(entity)} c ON c.id = {identity}"
         )
-        sums = ["count(g._key)"]
+        same = [f"w.{_name(c)} IS NOT DISTINCT FROM g.{_name(c)}" for c in fields]
+        told = [f"coalesce(g._key IS NOT NULL AND w.{_name(c)} = g.{_name(c)}, false)::INT" for c in fields]
+        sums = [
+            "count(g._key)",
+            f"count(*) FILTER ({' AND '.join(['g._key IS NOT NULL', *same])})",
+            f"coalesce(sum({' + '.join(told) or '0'}), 0)",
+        ]
         for column in fields:
             w, g = f"w.{_name(column)}", f"g.{_name(column)}"
             here = "g._key IS NOT NULL"
@@ -129,10 +138,11 @@ class Judge:
         joined = "FROM wanted w LEFT JOIN got g USING (_key)"
         row = self.duck.execute(f"SELECT {', '.join(sums)} {joined}").fetchone()
         assert row is not None
-        counts = {c: tuple(row[1 + 4 * n : 5 + 4 * n]) for n, c in enumerate(fields)}
+        counts = {c: tuple(row[3 + 4 * n : 7 + 4 * n]) for n, c in enumerate(fields)}
         surplus = self.duck.execute("SELECT count(*) FROM got ANTI JOIN wanted USING (_key)").fetchone()
         assert surplus is not None
-        return Counted(row[0], surplus[0] + self._unclaimed(entity), counts, self._examples(fields, counts, joined))
+        extra = surplus[0] + self._unclaimed(entity)
+        return Counted(row[0], row[1], extra, int(row[2]), counts, self._examples(fields, counts, joined))
 
     def _examples(
         self, fields: list[str], counts: dict[str, tuple[int, ...]], joined: str

@@ -168,6 +168,11 @@ def base_table(entity: EntityPlan) -> str:
     return table.name if table else ""
 
 
+def reads(expression: str, entity: EntityPlan, schema: Schema) -> frozenset[str]:
+    """The columns of source tables (`contacts.email`) that an expression of the entity draws on."""
+    return _read(expression, _origins(entity, schema))[0]
+
+
 def _meanings(plan: Plan, schema: Schema) -> dict[Place, _Meaning]:
     found: dict[Place, _Meaning] = {}
     for entity in plan.entities.values():

@@ -45,12 +45,15 @@ class FieldScore:
 
 @dataclass(frozen=True)
 class EntityScore:
-    """One entity: rows `wanted` by the truth, of these `found`, and `surplus` ones that should not be there."""
+    """One entity: rows `wanted` by the truth, of these `found` and `exact` in each field, and `surplus` ones that should
+    not be there; `values` are right and no NULL."""
 
     entity: str
     wanted: int
     found: int
+    exact: int
     surplus: int
+    values: int
     fields: tuple[FieldScore, ...]
 
     @property
@@ -106,6 +109,21 @@ class Score:
         total = sum(f.right + f.wrong + f.missing + f.extra for f in every)
         return sum(f.right for f in every) / total if total else 1.0
 
+    @property
+    def value_f1(self) -> float:
+        """The harmonic mean of precision and recall over all values that are no NULL; 1 where there are none."""
+        every = [f for e in self.entities for f in e.fields]
+        right = sum(e.values for e in self.entities)
+        got = right + sum(f.wrong + f.extra for f in every)
+        wanted = right + sum(f.wrong + f.missing for f in every)
+        return 2 * right / (got + wanted) if got + wanted else 1.0
+
+    @property
+    def exact_rows(self) -> float:
+        """The share of the truth's rows that are there with each field right; 1 where it has none."""
+        wanted = sum(e.wanted for e in self.entities)
+        return sum(e.exact for e in self.entities) / wanted if wanted else 1.0
+
     def report(self) -> str:
         """What differs, as text a person reads; one line where nothing does."""
         lines = []
@@ -151,7 +169,17 @@ def _score(dumps: Path, truth: Path, facts: dict[str, Any], names: Mapping[str, 
             FieldScore(name, column, *sums, tuple(counted.examples.get(column, ())))
             for column, sums in counted.fields.items()
         )
-        entities.append(EntityScore(name, facts["counts"][name]["loaded"], counted.found, counted.surplus, fields))
+        entities.append(
+            EntityScore(
+                name,
+                facts["counts"][name]["loaded"],
+                counted.found,
+                counted.exact,
+                counted.surplus,
+                counted.values,
+                fields,
+            )
+        )
     codes, misplaced = judge.quarantine()
     reasons = tuple(ReasonScore(code, *sums) for code, sums in codes.items())
     return Score(tuple(entities), reasons, tuple(misplaced), tuple(judge.counts(facts["counts"])))

@@ -12,6 +12,7 @@ from cli.answer import answer
 from cli.cleanup import cleanup
 from cli.demo import demo
 from cli.doctor import doctor
+from cli.eval import evaluate
 from cli.init import init
 from cli.inspect import inspect
 from cli.jobs import jobs
@@ -69,6 +70,7 @@ app.command()(cleanup)
 app.command()(doctor)
 app.add_typer(model.app, name="model")
 app.command()(init)
+app.command("eval")(evaluate)
 app.command()(demo)
 
 

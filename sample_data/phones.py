@@ -150,7 +150,7 @@ WAYS = ("e164", "spaced", "home", "double_zero", "bracket_zero", "dots", "slash"
 """The ways of writing a number; not each way is usual for each country."""
 
 
-def _written(block: Block, way: str) -> str:
+def written(block: Block, way: str) -> str:
     """The mask of one way; a way that a country does not know falls back to another."""
     if way == "e164":
         return f"+{block.code}" + "#" * block.abroad.count("#")
@@ -185,7 +185,7 @@ class Numbers:
         for code in np.unique(shape):
             rows = np.flatnonzero(shape == code)
             block = BLOCKS[int(code) // len(WAYS)]
-            mask = np.frombuffer(_written(block, WAYS[int(code) % len(WAYS)]).encode(), dtype=np.uint8)
+            mask = np.frombuffer(written(block, WAYS[int(code) % len(WAYS)]).encode(), dtype=np.uint8)
             out = np.repeat(mask[None, :], len(rows), axis=0)
             holes = np.flatnonzero(mask == ord("#"))
             out[:, holes] = self.digits[rows][:, : len(holes)]

@@ -57,6 +57,7 @@ class LlamaCpp:
         header = read_header(path)
         self.path = path
         self.name = header.label
+        self.worth: float | None = None  # `calibration` has it by name and kind of question
         self.threads = threads or physical_cores()
         self._idle_cores = None if threads else IdleCores()
         self.gpu_layers = gpu_layers if gpu_layers is not None else (-1 if offloads() else 0)

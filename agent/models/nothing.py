@@ -19,6 +19,7 @@ class NothingModel:
     """Stands where a model would, and answers nothing."""
 
     name = "none"
+    worth: float | None = None
 
     def choose(self, prompt: Prompt, options: Sequence[str]) -> Choice:
         """Always raises NoModel."""

@@ -39,6 +39,7 @@ class OpenAiServer:
         )
         self._model = urllib.parse.unquote(parts.fragment)
         self.name = f"{self._url}#{self._model}"
+        self.worth: float | None = None
         self._patience = patience
         if not self._model:
             raise ModelError(

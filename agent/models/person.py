@@ -22,6 +22,7 @@ class PersonModel:
     """Asks a person. Their word is certain: probability 1."""
 
     name = "person"
+    worth: float | None = None
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask

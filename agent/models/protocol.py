@@ -85,6 +85,9 @@ class Model(Protocol):
     """A decider."""
 
     name: str  # for the log: file name and hash, or URL
+    worth: (
+        float | None
+    )  # the share of its choices that were measured right; None where that hangs on the question or nobody measured
 
     def choose(self, prompt: Prompt, options: Sequence[str]) -> Choice:
         """One of the options (2 to 12), by log-probability over full answers, averaged over several

@@ -20,12 +20,13 @@ Rule = Callable[[Prompt, Sequence[str]], "Answer | None"]
 @dataclass
 class ScriptedModel:
     """Answers by `rule` where it gives one, else with the next of `answers`. `asked` keeps each prompt and its
-    options; `sure` is the probability given to an answer that comes without one."""
+    options; `sure` is the probability given to an answer that comes without one; `worth` is what the ladder may think of it."""
 
     answers: Sequence[Answer] = ()
     rule: Rule | None = None
     sure: float = 0.98
     name: str = "scripted"
+    worth: float | None = 0.97
     asked: list[tuple[Prompt, tuple[str, ...]]] = field(default_factory=list)
     _next: int = 0
 

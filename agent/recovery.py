@@ -1,0 +1,89 @@
+"""What the load met and the draft could not foresee, and what a person answered since: rows of the quarantine get
+another chance, rows that are loaded are left alone.
+
+A value that no map had places itself, or is asked about; an answer that came after the rows had moved brings in the
+rows that waited for it.
+"""
+
+from __future__ import annotations
+
+import html
+from collections import Counter
+
+from agent.ladder import Ladder
+from agent.valuemaps import place_values
+from connectors.protocols import Catalogue
+from engine.plan import EntityPlan, FieldPlan, Plan
+from engine.quarantine import QuarantinedRow, failing_value
+from workspace.experience_store import ExperienceStore
+
+MOST_ROWS = 50_000
+"""Rows of one cluster that are looked at: its values show up long before."""
+MOST_VALUES = 500
+"""Values of one field that are looked at, the first that were met: a field with more is no list of values."""
+
+
+class Unplaced:
+    """Counts the values that no map had, row by row, in bounded memory."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self.counts: dict[tuple[str, str], Counter[str]] = {}
+
+    def take(self, row: QuarantinedRow) -> None:
+        """Counts a row in quarantine; other rows than those without a place in a map are nothing here."""
+        if row.code != "map" or row.status != "open":
+            return
+        found = failing_value(row, self._plan)
+        field = self._plan.entities[row.entity].fields.get(row.field)
+        if found is None or found[1] is None or field is None or field.map is None:
+            return
+        value = html.unescape(found[1]) if "html_text(" in field.expression else found[1]
+        counts = self.counts.setdefault((row.entity, row.field), Counter())
+        if value in counts or len(counts) < MOST_VALUES:
+            counts[value] += 1
+
+
+def place(
+    unplaced: Unplaced, plan: Plan, target: Catalogue, ladder: Ladder, experience: ExperienceStore | None
+) -> Plan:
+    """The plan with those values in its maps that the ladder placed; the others are asked about, once."""
+    maps = dict(plan.value_maps)
+    for (entity, column), counts in unplaced.counts.items():
+        planned = plan.entities[entity]
+        field, wanted = planned.fields[column], target.tables[planned.to].column(column)
+        if field.map is None or wanted is None or not wanted.labels:
+            continue
+        known = {k: None if v is None else str(v) for k, v in maps[field.map].items()}
+        source = field.from_ or column
+        made = place_values(ladder, experience, f"{entity}.{column}", source, counts, wanted.labels, known)
+        maps[field.map] = dict(sorted({**maps[field.map], **made.values}.items()))
+    return plan.model_copy(update={"value_maps": maps})
+
+
+def late_plan(loaded: Plan, wished: Plan) -> Plan | None:
+    """The plan that rows were loaded by, with what bears on rows in quarantine alone: values that its maps lacked, and
+    fields that may stay empty now. None where there is nothing of the kind."""
+    entities, maps, changed = dict(loaded.entities), dict(loaded.value_maps), False
+    for name, entity in loaded.entities.items():
+        other = wished.entities.get(name)
+        if other is None:
+            continue
+        fields: dict[str, FieldPlan] = {}
+        for column, field in entity.fields.items():
+            new = other.fields.get(column)
+            if new is None or field.otherwise != "quarantine":
+                continue
+            if field.map is not None and new.map == field.map:
+                added = {k: v for k, v in wished.value_maps[field.map].items() if k not in maps[field.map]}
+                if added:
+                    maps[field.map], changed = {**maps[field.map], **added}, True
+            if new.otherwise == "null":
+                fields[column] = field.model_copy(update={"otherwise": "null"})
+        if fields:
+            entities[name], changed = _with_fields(entity, fields), True
+    return loaded.model_copy(update={"entities": entities, "value_maps": maps}) if changed else None
+
+
+def _with_fields(entity: EntityPlan, fields: dict[str, FieldPlan]) -> EntityPlan:
+    return entity.model_copy(update={"fields": {**entity.fields, **fields}})

@@ -1,0 +1,118 @@
+"""Runs scenarios under settings, one result a line in a file, so that a run that was ended goes on where it stopped."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent.job import Deciders
+from bench.evaluate import Result, Setting, evaluate
+from bench.oracle import OracleModel, Quality
+from bench.scenarios import Scenario
+from connectors.dsn import open_source
+from sample_data.servers import PostgresServer
+from workspace.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of one scenario under one setting; `repeat` is its seed, from 1."""
+
+    scenario: Scenario
+    setting: Setting
+    repeat: int
+
+    @property
+    def id(self) -> tuple[str, str, int]:
+        """What makes a cell itself in a file of results."""
+        return self.scenario.name, self.setting.name, self.repeat
+
+
+def cells(scenarios: Sequence[Scenario], settings: Sequence[Setting], repeats: int) -> list[Cell]:
+    """All cells, a scenario's side by side."""
+    return [Cell(s, setting, n) for s in scenarios for setting in settings for n in range(1, repeats + 1)]
+
+
+def setting(model: str | None, oracle: str | None, autonomy: float) -> Setting:
+    """The setting that the options of a command name. UsageError where they contradict each other."""
+    if oracle is not None:
+        if model is not None:
+            raise UsageError("--oracle takes the place of a model", advice="give --oracle or --model")
+        quality = Quality.parse(oracle)
+        return Setting(f"oracle {quality.right:g} {quality.errors}", "none", autonomy, quality)
+    if model is not None and model.strip().casefold() == "none":
+        return Setting("rules", "none", autonomy)
+    return Setting("embedded model" if model is None else model, model, autonomy)
+
+
+def run_cells(
+    wanted: Sequence[Cell],
+    results: Path | None,
+    watch: Callable[[int, int, Cell], None] = lambda done, total, cell: None,
+) -> Iterator[Result]:
+    """The results of all cells in order; those that the file has are taken from there, new ones are added to it.
+
+    UsageError for a file that holds something else."""
+    known = dict(read_results(results)) if results is not None and results.exists() else {}
+    server: PostgresServer | None = None
+    try:
+        for number, cell in enumerate(wanted):
+            watch(number, len(wanted), cell)
+            if cell.id in known:
+                yield known[cell.id]
+                continue
+            server = server or PostgresServer()
+            result = _run(cell, server)
+            if results is not None:
+                line = json.dumps({"repeat": cell.repeat, **result.to_dict()}, ensure_ascii=False)
+                with results.open("a", encoding="utf-8") as file:
+                    file.write(line + "\n")
+            yield result
+    finally:
+        if server is not None:
+            server.remove()
+
+
+def read_results(path: Path) -> Iterator[tuple[tuple[str, str, int], Result]]:
+    """What a file of results holds, by cell. A line that a kill cut off is left out; UsageError for other lines."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    for number, line in enumerate(lines, 1):
+        try:
+            told: Mapping[str, Any] = json.loads(line)
+            rest = {k: v for k, v in told.items() if k != "repeat"}
+            rest["rungs"] = {k: (v[0], v[1]) for k, v in rest["rungs"].items()}
+            result = Result(**{**rest, "notes": tuple(rest["notes"])})
+        except (ValueError, TypeError, KeyError):
+            if number == len(lines) and not line.endswith("\n"):
+                return
+            raise UsageError(
+                "not a result of `migrate eval`", where=f"{path}:{number}", advice="name another file with --output"
+            ) from None
+        yield (result.scenario, result.setting, int(told["repeat"])), result
+
+
+def _run(cell: Cell, server: PostgresServer) -> Result:
+    folder = Path(tempfile.mkdtemp(prefix="packhorse-eval-"))
+    try:
+        return evaluate(cell.scenario, cell.setting, server, folder, _deciders(cell, folder), cell.repeat)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _deciders(cell: Cell, folder: Path) -> Deciders | None:
+    quality = cell.setting.quality
+    if quality is None:
+        return None
+
+    def opened() -> tuple[OracleModel, None]:
+        source = open_source(f"sqlite:///{folder / 'source.db'}")
+        schema = {name: [c.name for c in t.columns] for name, t in source.catalogue().tables.items()}
+        source.close()
+        return OracleModel(cell.scenario, schema, quality, cell.repeat), None
+
+    return opened

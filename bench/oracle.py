@@ -1,0 +1,97 @@
+"""A decider that knows the gold plan and errs as often, and in the way, that it is told to: a stand-in for models of any quality.
+
+It answers what the ladder asks and nothing else, so that a curve over its quality says how good a model the harness
+needs. Its errors are drawn by the question alone: the same question gets the same answer in each run of one seed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from rapidfuzz import fuzz
+
+from agent.models.protocol import NONE_OF_THESE, Choice, Match, Price, Prompt, Text
+from bench.plan_score import Schema, base_table, reads
+from bench.scenarios import Scenario
+from workspace.errors import ModelError, UsageError
+
+Errors = Literal["independent", "correlated", "near", "overconfident"]
+ERRORS: tuple[Errors, ...] = get_args(Errors)
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Right with this probability. `errors` says how it errs: on questions one by one; on all questions of a table
+    together; by the option whose name is nearest; or sure of itself whatever it says."""
+
+    right: float
+    errors: Errors = "independent"
+
+    @classmethod
+    def parse(cls, text: str) -> Quality:
+        """`0.9` or `0.9,near`. UsageError for anything else."""
+        share, _, errors = text.partition(",")
+        try:
+            right = float(share)
+        except ValueError:
+            right = -1.0
+        kind = next((e for e in ERRORS if e == (errors or "independent")), None)
+        if not 0 <= right <= 1 or kind is None:  # NaN is no share either
+            raise UsageError(f"no quality {text!r}", advice=f"write a share and how it errs: 0.9,{ERRORS[1]}")
+        return cls(right, kind)
+
+
+class OracleModel:
+    """Decides for one scenario. `schema` holds the source's columns by table."""
+
+    def __init__(self, scenario: Scenario, schema: Schema, quality: Quality, seed: int = 1) -> None:
+        self._quality, self._seed, self._scenario = quality, seed, scenario
+        self.name = f"oracle {quality.right:g} {quality.errors}"
+        self.worth: float | None = 0.99 if quality.errors == "overconfident" else quality.right
+        self._columns: dict[str, list[frozenset[str]]] = {}
+        gold = scenario.gold()
+        for entity in gold.entities.values():
+            for column, field in entity.fields.items():
+                drawn = reads(field.expression, entity, schema) if not field.constant else frozenset[str]()
+                names = frozenset(c.rpartition(".")[2] for c in drawn)
+                self._columns.setdefault(f"{entity.to}.{column}", []).append(names)
+            self._columns.setdefault(base_table(entity), [])
+
+    def choose(self, prompt: Prompt, options: Sequence[str]) -> Choice:
+        """The right option with the probability of the quality, else a wrong one."""
+        match = prompt.match
+        right = self._right(match, options)
+        field = match.new_field if match is not None else prompt.question
+        group = field.partition(".")[0] if self._quality.errors == "correlated" else f"{field} {sorted(options)}"
+        draw = random.Random(f"{self._seed} {self._scenario.name} {group}")
+        index = right
+        if draw.random() >= self._quality.right:
+            others = [i for i in range(len(options)) if i != right]
+            near = max(others, key=lambda i: fuzz.ratio(options[i], field.rpartition(".")[2]))
+            index = near if self._quality.errors == "near" else draw.choice(others)
+        sure = 0.99 if self._quality.errors == "overconfident" else max(self._quality.right, 1 / len(options))
+        rest = (1 - sure) / max(1, len(options) - 1)
+        price = Price(calls=1, prompt_tokens=len(prompt.question.split()), answer_tokens=1)
+        return Choice(index, tuple(sure if i == index else rest for i in range(len(options))), price)
+
+    def write(self, prompt: Prompt, grammar: str, max_tokens: int = 200) -> Text:
+        """Writes nothing: ModelError, and the ladder goes on to ask."""
+        raise ModelError("the oracle chooses and doesn't write")
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+    def _right(self, match: Match | None, options: Sequence[str]) -> int:
+        """The option that the gold plan takes; none of these (the last) where it takes no option."""
+        none = options.index(NONE_OF_THESE) if NONE_OF_THESE in options else len(options) - 1
+        if match is None:
+            return none
+        wanted = self._columns.get(match.new_field, [])
+        for place, option in enumerate(options):
+            named = frozenset(option.split(" where ")[0].split(", the ")[0].split(" + "))
+            if any(names and named == names for names in wanted):
+                return place
+        return none

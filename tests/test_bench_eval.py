@@ -1,0 +1,146 @@
+"""MigrationBench: each scenario's gold plan gives its gold output, and what is measured can be bad as well as good."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent.job import run_job
+from agent.job_request import JobRequest
+from bench.eval_compare import compare
+from bench.eval_figures import MEASURES, figure, figures
+from bench.eval_runs import cells, read_results, run_cells, setting
+from bench.evaluate import Result
+from bench.oracle import ERRORS, Quality
+from bench.scenarios import Scenario, scenarios, splits
+from bench.scenarios.maker import Maker
+from bench.score import score
+from sample_data.servers import PostgresServer
+from tests.cli_runner import migrate
+from workspace.errors import UsageError
+
+
+@pytest.mark.parametrize("scenario", scenarios(), ids=lambda s: s.name)
+def test_the_gold_plan_gives_the_gold_output(scenario: Scenario, postgres: PostgresServer, tmp_path: Path) -> None:
+    maker = Maker(scenario, tmp_path, seed=2)
+    scenario.records().make(maker, **scenario.options)
+    maker.close()
+    if "new_value" in scenario.fault:
+        maker.change(scenario.fault["new_value"])
+    database = postgres.new_database()
+    database.run(scenario.file("target.sql").read_text(encoding="utf-8"))
+    source = f"sqlite:///{tmp_path / 'source.db'}"
+    outcome = run_job(
+        JobRequest(
+            source, database.socket_dsn, plan_path=scenario.file("gold.yaml"), job="gold", yes=True, base=tmp_path
+        )
+    )
+    assert outcome.verification is not None
+    assert outcome.verification.ok
+    found = score(database.socket_dsn, tmp_path / "truth")
+    assert found.perfect, found.report()
+    postgres.drop(database)
+
+
+def test_rows_are_the_same_for_the_same_seed_alone(tmp_path: Path) -> None:
+    (scenario,) = scenarios("hubspot/portal")
+    written = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        maker = Maker(scenario, tmp_path / name, seed)
+        scenario.records().make(maker, **scenario.options)
+        maker.close()
+        written.append((tmp_path / name / "source.db").read_bytes())
+    assert written[0] == written[1] != written[2]
+
+
+def test_every_family_has_one_split() -> None:
+    assert {s.family for s in scenarios()} == set(splits())
+
+
+def test_a_value_that_nobody_foresaw_is_asked_about_and_its_rows_come_in(tmp_path: Path) -> None:
+    (result,) = run_cells(cells(scenarios("hubspot/new_stage"), [setting("none", None, 0.9)], 1), None)
+    assert (result.completed, result.recovered, result.wrong, result.extra) == (True, 1, 0, 0), result.notes
+    assert result.needed < result.asked
+
+
+def test_a_job_that_was_killed_counts_as_made_good_where_its_output_is_right(tmp_path: Path) -> None:
+    (result,) = run_cells(cells(scenarios("hubspot/killed"), [setting("none", None, 0.9)], 1), None)
+    assert not any("before it could be killed" in note for note in result.notes)
+    assert (result.faults, result.recovered, result.completed) == (1, 1, True), result.notes
+
+
+def test_a_decider_that_is_always_wrong_and_sure_of_it_shows_in_the_figures(tmp_path: Path) -> None:
+    (result,) = run_cells(cells(scenarios("hubspot/portal"), [setting(None, "0,overconfident", 0.9)], 1), None)
+    assert result.calls > 0
+    assert result.wrong + result.extra > 0
+    assert result.rungs["choose"][1] > 0
+    assert not result.completed
+
+
+def _result(scenario: str = "a/one", **told: object) -> Result:
+    family = scenario.split("/")[0]
+    made = Result(
+        scenario,
+        family,
+        "train",
+        "rules",
+        completed=True,
+        outcome="done",
+        right=9,
+        open=1,
+        decided=9,
+        asked=1,
+        rows=100,
+    )
+    return replace(made, **told)  # type: ignore[arg-type]
+
+
+def test_figures_are_means_over_families_with_intervals_over_families() -> None:
+    results = [_result("a/one"), _result("a/two"), _result("a/three"), _result("b/one", completed=False)]
+    found = figure(results, MEASURES[0])
+    assert found is not None
+    assert (found.value, found.low, found.high) == (0.5, 0.0, 1.0)
+    assert figures(results)["faults made good"] is None
+    assert figures(results[:3])["completed"].low is None  # type: ignore[union-attr]
+
+
+def test_a_run_that_was_ended_goes_on_in_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "results.jsonl"
+    wanted = cells(scenarios("hubspot/portal"), [setting("none", None, 0.9)], 1)
+    (first,) = run_cells(wanted, file)
+    with file.open("a", encoding="utf-8") as out:
+        out.write('{"repeat": 2, "scenario": "hub')  # killed while it wrote
+    (again,) = run_cells(wanted, file)
+    assert again == first
+    assert len(list(read_results(file))) == 1
+    file.write_text("a letter\n", encoding="utf-8")
+    with pytest.raises(UsageError) as error:
+        list(run_cells(wanted, file))
+    assert error.value.where == f"{file}:1"
+
+
+def test_a_comparison_names_what_is_better_and_worse() -> None:
+    before = [_result("a/one"), _result("a/two"), _result("a/three", wrong=2), _result("b/one")]
+    after = [_result("a/one", completed=False), _result("a/two", wrong=1), _result("a/three"), _result("c/one")]
+    found = compare(before, after)
+    assert [m.scenario for m in found.moved if m.worse] == ["a/one", "a/two"]
+    assert [m.scenario for m in found.moved if m.better] == ["a/three"]
+    assert found.only == ("b/one", "c/one")
+
+
+@pytest.mark.parametrize("text", ["1.5", "often", "0.9,sometimes", "-1", "nan"])
+def test_an_oracle_without_a_share_is_refused_in_a_line(text: str) -> None:
+    with pytest.raises(UsageError):
+        Quality.parse(text)
+
+
+def test_an_oracle_says_how_it_errs() -> None:
+    assert [Quality.parse(f"0.9,{errors}").errors for errors in ERRORS] == list(ERRORS)
+
+
+def test_the_command_lists_scenarios_and_refuses_others(tmp_path: Path) -> None:
+    listed = migrate("eval", "--list", "--json", cwd=tmp_path)
+    assert {"name": "hubspot/portal", "split": "train", "faults": []} in listed.json["scenarios"]
+    migrate("eval", "nobody/nothing", cwd=tmp_path).refused("PH-101", "no such scenario", "nobody/nothing")
