@@ -17,7 +17,7 @@ from agent.ladder import AUTONOMY, Ladder
 from agent.loop import Loop, last_plan
 from agent.models.protocol import Encoder, Model
 from agent.questions import Question, open_questions, question_of, read_answer
-from agent.recovery import MOST_ROWS, Unplaced, late_plan, place
+from agent.recovery import recover
 from agent.remedy import Applied, find_remedies
 from connectors.dsn import Dsn, open_source, open_target
 from connectors.protocols import Catalogue, Source
@@ -28,9 +28,6 @@ from engine.load import LoadOutcome, load
 from engine.plan import Plan, dump_plan, load_plan
 from engine.prepare import try_queries
 from engine.preview import Preview, preview
-from engine.quarantine import quarantined_rows
-from engine.retry import Retry
-from engine.retry_plan import check_next
 from engine.verify import Verification, verify
 from workspace.errors import (
     CatalogueError,
@@ -47,7 +44,6 @@ from workspace.events import (
     JobStarted,
     LessonLearnt,
     PhaseStarted,
-    QuarantineSeen,
     QuestionAsked,
 )
 from workspace.experience_store import ExperienceStore
@@ -243,7 +239,8 @@ class _Run:
             return self._end("declined", InterruptedJobError.exit_code, checked.plan, held, shown)
         loaded = load(self._context(checked))
         if drafted is not None:
-            checked = self._recovered(checked, drafted)
+            context, ladder = self._context(checked), self._ladder()
+            checked = recover(context, drafted.whole, self._catalogue, ladder, self._experience)
         verified = verify(self._context(checked), ask_source=False)
         self._learn(verified.ok)
         self._workspace.record(PhaseStarted("done"))
@@ -318,30 +315,6 @@ class _Run:
         plan = self._kept(loop.keep_version("rule", "remedies for what the preview found"))
         checked = check_plan(plan, self._source, self._catalogue)
         return preview(self._context(checked)), checked
-
-    def _recovered(self, checked: CheckedPlan, drafted: Draft) -> CheckedPlan:
-        """Gives rows of the quarantine another chance, where what they wait for is known by now."""
-        context = self._context(checked)
-        unplaced = Unplaced(checked.plan)
-        for entity, signature in self._unmapped():
-            for row in quarantined_rows(
-                self._target, self._paths.job, entity=entity, signature=signature, limit=MOST_ROWS
-            ):
-                unplaced.take(row)
-        whole, loaded = drafted.whole, checked.plan.value_maps
-        maps = {name: {**values, **loaded.get(name, {})} for name, values in whole.value_maps.items()}
-        wished = whole.model_copy(update={"value_maps": {**loaded, **maps}})
-        late = late_plan(checked.plan, place(unplaced, wished, self._catalogue, self._ladder(), self._experience))
-        if late is None:
-            return checked
-        following = check_next(context, late)
-        Retry(context, checked=following).run()
-        return following
-
-    def _unmapped(self) -> list[tuple[str, str]]:
-        """The clusters of values without a place in a map, by entity and signature."""
-        seen = (e.event for e in self._workspace.events(types=[QuarantineSeen]) if isinstance(e.event, QuarantineSeen))
-        return sorted({(event.entity, event.signature) for event in seen if event.code == "map"})
 
     def _ladder(self) -> Ladder:
         return Ladder(

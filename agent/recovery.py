@@ -13,14 +13,46 @@ from collections import Counter
 from agent.ladder import Ladder
 from agent.valuemaps import place_values
 from connectors.protocols import Catalogue
+from engine.check import CheckedPlan
+from engine.context import Context
 from engine.plan import EntityPlan, FieldPlan, Plan
-from engine.quarantine import QuarantinedRow, failing_value
+from engine.quarantine import QuarantinedRow, failing_value, quarantined_rows
+from engine.retry import Retry
+from engine.retry_plan import check_next
+from workspace.events import QuarantineSeen
 from workspace.experience_store import ExperienceStore
 
 MOST_ROWS = 50_000
 """Rows of one cluster that are looked at: its values show up long before."""
 MOST_VALUES = 500
 """Values of one field that are looked at, the first that were met: a field with more is no list of values."""
+
+
+def recover(
+    ctx: Context, wished: Plan, target: Catalogue, ladder: Ladder, experience: ExperienceStore | None
+) -> CheckedPlan:
+    """Gives rows of the quarantine another chance, where what they wait for is known by now; the plan that holds then.
+
+    `wished` is the plan as it would be drafted now. Rows go by `engine.retry`, exactly once."""
+    loaded = ctx.checked.plan
+    unplaced = Unplaced(loaded)
+    for entity, signature in _unmapped(ctx):
+        for row in quarantined_rows(ctx.target, ctx.paths.job, entity=entity, signature=signature, limit=MOST_ROWS):
+            unplaced.take(row)
+    maps = {name: {**values, **loaded.value_maps.get(name, {})} for name, values in wished.value_maps.items()}
+    wished = wished.model_copy(update={"value_maps": {**loaded.value_maps, **maps}})
+    late = late_plan(loaded, place(unplaced, wished, target, ladder, experience))
+    if late is None:
+        return ctx.checked
+    following = check_next(ctx, late)
+    Retry(ctx, checked=following).run()
+    return following
+
+
+def _unmapped(ctx: Context) -> list[tuple[str, str]]:
+    """The clusters of values without a place in a map, by entity and signature."""
+    seen = (e.event for e in ctx.workspace.events(types=[QuarantineSeen]) if isinstance(e.event, QuarantineSeen))
+    return sorted({(event.entity, event.signature) for event in seen if event.code == "map"})
 
 
 class Unplaced:

@@ -62,14 +62,17 @@ def adopt(ctx: Context, checked: CheckedPlan) -> Context:
 
 
 def changed_fields(before: Plan, after: Plan) -> dict[str, list[str]]:
-    """The fields that say something else than before, by entity; `where` among them by that name."""
+    """The fields that say something else than before, by entity; `where` among them by that name. An entity that was
+    not there before (it waited for an answer) is left out."""
     found: dict[str, list[str]] = {}
     for name, entity in after.entities.items():
-        old = before.entities[name]
+        old = before.entities.get(name)
+        if old is None:
+            continue
         names = [
             n
             for n, field in entity.fields.items()
-            if field != old.fields[n] or _map_of(after, n, entity) != _map_of(before, n, old)
+            if field != old.fields.get(n) or _map_of(after, n, entity) != _map_of(before, n, old)
         ]
         names += ["where"] if entity.where != old.where else []
         if names:
