@@ -24,6 +24,7 @@ from connectors.protocols import Catalogue, Source
 from connectors.target import Target
 from engine.check import CheckedPlan, check_plan
 from engine.context import Context, Progress
+from engine.executors.choice import INLINE, Choice
 from engine.load import LoadOutcome, load
 from engine.plan import Plan, dump_plan, load_plan
 from engine.prepare import try_queries
@@ -116,6 +117,7 @@ def _opened(
             )
         paths.create()
         stack.enter_context(JobLock(paths))
+        request.choice.check(paths, to_system.schema)
         workspace = stack.enter_context(Workspace.open(paths, write=True))
         begin_job(workspace, request, job, source, target, to_system.schema)
         run = _Run(
@@ -131,12 +133,15 @@ def resume_job(
     base: Path | None = None,
     source_dsn: str | None = None,
     target_dsn: str | None = None,
+    executor: str | None = None,
+    stage: str | None = None,
     progress: Watch = lambda step: None,
     stop: Callable[[], bool] = lambda: False,
     confirm: Callable[[Preview], bool] = lambda preview: True,
     ask: Ask | None = None,
 ) -> JobOutcome:
-    """Goes on with a job, the newest without a name. DSNs are needed only where theirs held a password.
+    """Goes on with a job, the newest without a name. DSNs are needed only where theirs held a password; who
+    loads may change from run to run.
 
     Raises WorkspaceError where there is no such job, UsageError where a DSN has to be given again."""
     paths = find_job(base or Path.cwd(), job)
@@ -147,9 +152,11 @@ def resume_job(
             f"the job {paths.job} never began", where=str(paths.folder), advice="migrate run starts one"
         )
     options = begun.options
+    target = dsn_again(target_dsn, options.get("target_dsn"), "--target")
+    executor = executor or str(options.get("executor", INLINE))
     request = JobRequest(
         source_dsn=dsn_again(source_dsn, options.get("source_dsn"), "--source"),
-        target_dsn=dsn_again(target_dsn, options.get("target_dsn"), "--target"),
+        target_dsn=target,
         plan_path=None,
         job=paths.job,
         model=options.get("model"),
@@ -158,6 +165,7 @@ def resume_job(
         yes=bool(options.get("yes", False)),
         tolerate=float(options.get("tolerate", TOLERATED)),
         zone=options.get("zone"),
+        choice=Choice.of(executor, stage or ("" if executor == INLINE else str(options.get("stage", ""))), target),
         base=paths.base,
     )
     return run_job(request, progress=progress, stop=stop, confirm=confirm, ask=ask)
@@ -332,6 +340,7 @@ class _Run:
             self._identity,
             self._passed_on,
             self._stop,
+            choice=self._request.choice,
         )
 
     def _passed_on(self, step: Progress) -> None:

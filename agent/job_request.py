@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from agent.draft import Draft
 from agent.ladder import AUTONOMY
-from connectors.dsn import Dsn
+from connectors.dsn import Dsn, keeps_no_secret
+from engine.executors.choice import Choice
 from engine.load import LoadOutcome
 from engine.plan import Plan
 from engine.preview import Preview
@@ -23,14 +23,14 @@ from workspace.state import state_at
 TOLERATED = 0.1
 """The share of rows that may be in quarantine, unless told otherwise."""
 _MASK = "***"
-_VARIABLE = re.compile(r"\$\{([^}]*)\}")
 
 
 @dataclass(frozen=True)
 class JobRequest:
     """What to do. `zone` is the time zone of the source's clock, where it is known. `tolerate` is how many rows
     may be in quarantine at the end: a share of those read below 1, else a number of rows. `ledger_schema` is what our
-    schema in the target is called, where another name than the job's own or the usual one is wanted."""
+    schema in the target is called, where another name than the job's own or the usual one is wanted. `choice` says who
+    loads."""
 
     source_dsn: str
     target_dsn: str
@@ -43,6 +43,7 @@ class JobRequest:
     tolerate: float = TOLERATED
     zone: str | None = None
     ledger_schema: str | None = None
+    choice: Choice = field(default_factory=Choice)
     base: Path = field(default_factory=Path.cwd)
 
 
@@ -135,6 +136,8 @@ def begin_job(workspace: Workspace, request: JobRequest, job: str, source: Dsn, 
         "tolerate": request.tolerate,
         "zone": request.zone,
         "ledger_schema": schema,
+        "executor": request.choice.name,
+        "stage": request.choice.place,
     }
     workspace.record(JobStarted(job=job, source=source.masked, target=target.masked, options=options))
 
@@ -153,13 +156,5 @@ def refuse_over(workspace: Workspace) -> None:
 
 
 def _keepable(text: str, dsn: Dsn) -> str:
-    """The DSN as it was given where it holds no secret itself (its password stands in a variable), else masked."""
-    if _MASK not in dsn.masked or _VARIABLE.fullmatch(text.strip()):
-        return text
-    stand_in = {name: f"variable-{name}" for name in _VARIABLE.findall(text)}
-    try:
-        named = Dsn.parse(text, stand_in)
-    except UsageError:
-        return dsn.masked
-    only_password = named.password in stand_in.values() and named.masked.count(_MASK) == 1
-    return text if only_password else dsn.masked
+    """The DSN as it was given where it holds no secret itself, else masked."""
+    return text if _MASK not in dsn.masked or keeps_no_secret(text) else dsn.masked

@@ -42,6 +42,22 @@ LedgerSchema = Annotated[
         help="The schema in the target for ledger, crosswalk and quarantine; the job remembers it. Default: packhorse.",
     ),
 ]
+Executor = Annotated[
+    str | None,
+    typer.Option(
+        "--executor",
+        metavar="inline|local:N|dask://HOST:PORT",
+        help="Who loads: this process, N worker processes here, or a Dask cluster. Default: inline.",
+    ),
+]
+StagePlace = Annotated[
+    str | None,
+    typer.Option(
+        "--stage",
+        metavar="PATH|URL",
+        help="Where workers on other machines find the job's files, as fsspec reaches it. Default: the job's folder.",
+    ),
+]
 PlanFile = Annotated[
     Path | None, typer.Option("--plan", metavar="FILE", help="The plan to follow; drafted without it.")
 ]

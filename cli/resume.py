@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from cli.conduct import conduct
-from cli.options import AsJson, Job, Yes, here
+from cli.options import AsJson, Executor, Job, StagePlace, Yes, here
 from cli.systems import GivenSource, GivenTarget
 from workspace.paths import find_job
 
@@ -14,18 +14,28 @@ def resume(
     job: Job = None,
     source: GivenSource = None,
     target: GivenTarget = None,
+    executor: Executor = None,
+    stage: StagePlace = None,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> int:
     """Go on with a job where it stopped: after Ctrl-C, a crash, a lost server, or answers.
 
     What the target committed is not moved again; what was decided is not asked again. The DSNs are needed
-    only where theirs held a password.
+    only where theirs held a password. Another --executor than the job began with may go on.
 
     JSON: what `migrate status --json` gives, with `exit_code`.
     """
     from agent.job import resume_job
 
     paths = find_job(here(), job)
-    act = partial(resume_job, paths.job, base=paths.base, source_dsn=source, target_dsn=target)
+    act = partial(
+        resume_job,
+        paths.job,
+        base=paths.base,
+        source_dsn=source,
+        target_dsn=target,
+        executor=executor,
+        stage=stage,
+    )
     return conduct(paths.job, act, yes=yes, as_json=as_json)

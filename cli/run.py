@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cli.conduct import conduct
-from cli.options import AsJson, Autonomy, LedgerSchema, Model, PlanFile, Source, Target, Yes, here
+from cli.options import AsJson, Autonomy, Executor, LedgerSchema, Model, PlanFile, Source, StagePlace, Target, Yes, here
 
 JobName = Annotated[
     str | None, typer.Option("--job", metavar="NAME", help="The job's name; one is made up without it.")
@@ -40,6 +40,8 @@ def run(
     zone: Zone = None,
     tolerate: Tolerate = 0.1,
     ledger_schema: LedgerSchema = None,
+    executor: Executor = None,
+    stage: StagePlace = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
@@ -54,6 +56,7 @@ def run(
     gives.
     """
     from agent.job import JobRequest, run_job
+    from engine.executors.choice import INLINE, Choice
 
     request = JobRequest(
         source_dsn=source,
@@ -67,6 +70,7 @@ def run(
         tolerate=tolerate,
         zone=zone,
         ledger_schema=ledger_schema,
+        choice=Choice.of(executor or INLINE, stage or "", target),
         base=here(),
     )
     return conduct(job or "migrate run", partial(run_job, request), yes=yes, as_json=as_json)

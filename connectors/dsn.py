@@ -118,6 +118,24 @@ class Dsn:
         return self.masked
 
 
+def resolved(text: str, environment: Mapping[str, str] = os.environ) -> str:
+    """`text` with the value of its variable in each `${NAME}`'s place. DsnError where there is no such variable."""
+    return _resolve(text, environment)
+
+
+def keeps_no_secret(text: str) -> bool:
+    """True for a DSN as it was given that holds no secret itself: it has none, or its password is a `${NAME}`."""
+    text = text.strip()
+    if _VARIABLE.fullmatch(text):
+        return True
+    stand_in = {name: f"variable-{name}" for name in _VARIABLE.findall(text)}
+    try:
+        named = Dsn.parse(text, stand_in)
+    except DsnError:
+        return False
+    return "***" not in named.masked or (named.password in stand_in.values() and named.masked.count("***") == 1)
+
+
 def open_source(dsn: Dsn | str) -> Source:
     """A source to read from, connected. Raises DsnError, ConnectError."""
     dsn = Dsn.parse(dsn) if isinstance(dsn, str) else dsn

@@ -12,7 +12,7 @@ import socket
 from connectors.dsn import Dsn
 from connectors.postgres_prepare import PostgresPrepared
 from connectors.postgres_schema import SCHEMA
-from connectors.protocols import LeaseLostError
+from connectors.protocols import LeaseLostError, TargetLostError
 from workspace.errors import JobLockedError
 
 _KEY = "hashtextextended('packhorse job ' || %s, 0)"
@@ -80,6 +80,13 @@ class PostgresLease(PostgresPrepared):
     def lease_token(self) -> str:
         """What others `join` this process's lease by; empty without one. A lost lease may come back with another."""
         return self._token
+
+    def keep_lease(self) -> None:
+        """Sees that this process still has its lease, on a new connection where the old one was lost."""
+        try:
+            self.read("SELECT 1")
+        except TargetLostError:
+            self.reconnect()
 
     def join(self, job: str, token: str) -> None:
         """Has the batches that `take` begins written under the lease of another process. LeaseLostError where it

@@ -190,6 +190,10 @@ class Target(Protocol):
         """What others `join` this process's lease by; empty without one. A lost lease may come back with another."""
         ...
 
+    def keep_lease(self) -> None:
+        """Sees that this process still has its lease, on a new connection where the old one was lost."""
+        ...
+
     def join(self, job: str, token: str) -> None:
         """Has the batches that `take` begins written under the lease of another process. LeaseLostError where it
         isn't held, or not in this database."""

@@ -80,6 +80,23 @@ def comparisons(entity: CheckedEntity) -> list[Comparison]:
     return found
 
 
+def compared_columns(entity: CheckedEntity) -> list[str]:
+    """The columns of a transformed part that settling its collisions reads."""
+    found = [c for check in comparisons(entity) for c in check.key.columns]
+    ids = {entity.id_column.name} if entity.id_column else set()
+    return ["_ph_n", "_ph_key", "_ph_outcome", "_ph_id", *(c for c in dict.fromkeys(found) if c not in ids)]
+
+
+def all_compared(entity: CheckedEntity) -> bool:
+    """True where no row of a batch can be kept out by a unique key for a row of another batch: which of two such
+    rows is let in never hangs on the order of their batches. Ids of a sequence don't collide."""
+    known = {check.key.name for check in comparisons(entity)}
+    columns = [entity.target.column(c) for check in comparisons(entity) for c in check.key.columns]
+    own = {entity.id_column.name} if entity.plan.id == "sequence" and entity.id_column else set()
+    others = (key for key in entity.target.unique_keys if set(key.columns) != own)
+    return all(key.name in known for key in others) and all(c is None or c.exact for c in columns)
+
+
 _PLAIN = (exp.Lower, exp.Upper, exp.Trim, exp.Coalesce, exp.Concat, exp.DPipe, exp.Paren, exp.Literal, exp.Identifier,
           exp.Column, exp.Is, exp.Not, exp.Null, exp.And, exp.Or, exp.EQ, exp.NEQ, exp.Boolean, exp.Cast, exp.DataType)  # fmt: skip
 

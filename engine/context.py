@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from connectors.protocols import Source
 from connectors.target import Target
 from engine.check import CheckedPlan
+from engine.executors.choice import Choice
 from workspace.log import Workspace
 from workspace.paths import JobPaths
 
@@ -50,7 +51,7 @@ class Context:
     """One run. `stop` is polled between batches; `progress` is called often and must be cheap.
 
     `source_identity` and the entity's name are what a row of the crosswalk belongs to. `processes` is how many may
-    transform beside this one.
+    transform beside this one; `choice` says who loads.
     """
 
     paths: JobPaths
@@ -63,3 +64,4 @@ class Context:
     stop: Callable[[], bool] = _no_stop
     batch_rows: int = field(default=BATCH_ROWS)
     processes: int = field(default_factory=processes_here)
+    choice: Choice = field(default_factory=Choice)

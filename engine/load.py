@@ -8,41 +8,32 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
-import stamina
-import stamina.instrumentation
-
-from connectors.protocols import LedgerRow, RowsRefusedError, TargetLostError
+from connectors.protocols import LedgerRow
 from engine.batch import BatchRows, batch_rows, commit_batch
 from engine.check import CheckedEntity
 from engine.context import Context, Progress
+from engine.executors.spread import Run, Spread, spread_over
+from engine.executors.task import Landed
 from engine.faults import fault_point
+from engine.persist import persist, stop_if_asked
 from engine.prepare import Preparer, Settled
 from engine.references import fill_part, resolve_references
 from engine.stager import Stager, recorded_parts
 from engine.transform import Counts
 from engine.workers import Task, Workers
-from workspace.errors import InterruptedJobError, JobFailedError
 from workspace.events import (
     BatchCommitted,
     EntityCompleted,
     PartStaged,
     PhaseStarted,
     QuarantineSeen,
-    RetryMade,
 )
-
-stamina.instrumentation.set_on_retry_hooks([])
-
-T = TypeVar("T")
-RETRY_SECONDS = 120.0
-"""How long a lost target is waited for before the job stops, resumable."""
 
 
 @dataclass(frozen=True)
@@ -73,11 +64,12 @@ def load(ctx: Context) -> LoadOutcome:
         with (
             ThreadPoolExecutor(1, "sorter") as sorter,
             Workers(ctx.paths, ctx.processes) as workers,
+            spread_over(ctx) as spread,
             Stager(ctx) as stager,
         ):
             ctx.workspace.record(PhaseStarted("load"))
             for entity in ctx.checked.entities:
-                changes[entity.name] = _Loading(ctx, preparer, stager, workers, sorter, entity, ledger).run()
+                changes[entity.name] = _Loading(ctx, preparer, stager, workers, sorter, entity, ledger, spread).run()
         deferred = [entity for entity in ctx.checked.entities if entity.deferred]
         if deferred:
             ctx.workspace.record(PhaseStarted("references"))
@@ -152,7 +144,9 @@ class _Loading:
         sorter: ThreadPoolExecutor,
         entity: CheckedEntity,
         ledger: dict[tuple[str, int, int], LedgerRow],
+        spread: Run | None,
     ) -> None:
+        self._spread = spread
         self._ctx, self._preparer, self._stager, self._workers = ctx, preparer, stager, workers
         self._sorter, self._entity, self._ledger = sorter, entity, ledger
         self._changes: Counter[str] = Counter()
@@ -176,11 +170,15 @@ class _Loading:
             partial(self._preparer.settler, entity, ctx.target, ours=True),
         )
         self._quarantined = sum(row.quarantined for key, row in ledger.items() if key[0] == entity.name)
-        self._notes = self._preparer.note_crosswalk(entity) if needed and self._existing is None else None
+        noted = needed and self._existing is None and self._spread is None
+        self._notes = self._preparer.note_crosswalk(entity) if noted else None
         # The refused rows of one batch are looked up while the next is sorted: by a cursor of their own.
         self._lookup = self._preparer.duck.cursor()
         try:
-            self._carry_over()
+            if self._spread is None:
+                self._carry_over()
+            else:
+                self._spread_out(self._spread)
         except BaseException:
             if self._notes:
                 self._notes.drop()
@@ -208,14 +206,34 @@ class _Loading:
         parts = self._stager.complete_parts(self._entity)
         return parts is not None and all((self._entity.name, part.part, 1) in self._ledger for part in parts)
 
+    def _spread_out(self, run: Run) -> None:
+        """Has workers carry the parts over; the log is written here, as they land."""
+        entity = self._entity.name
+        spread = Spread(self._ctx, run, self._preparer, self._settler, self._entity, self._existing)
+        there = frozenset(batch for name, batch, step in self._ledger if (name, step) == (entity, 1))
+        for arrived in spread.carry(self._staged_parts(), there):
+            if arrived.landed is not None:
+                self._record_landed(arrived.part, arrived.landed, arrived.seconds)
+            self._tell(arrived.part)
+        self._changes.update(spread.changes)
+
+    def _record_landed(self, part: PartStaged, landed: Landed, seconds: float) -> None:
+        key = (self._entity.name, part.part, 1)
+        if landed.row is None:
+            recover = partial(_recover, self._ctx, key, time.monotonic() - seconds)
+            self._ledger[key] = persist(self._ctx, "reading the ledger", recover)
+        else:
+            self._ledger[key] = landed.row
+            clusters = _clusters(self._entity.name, part.part, landed.clusters)
+            self._ctx.workspace.record(_event(landed.row, seconds), *clusters)
+        self._quarantined += self._ledger[key].quarantined
+        fault_point("after checkpoint")
+
     def _carry_over(self) -> None:
         transforming: deque[tuple[PartStaged, Future[tuple[Path, Counts]]]] = deque()
         sorting: deque[tuple[PartStaged, Future[BatchRows | None]]] = deque()
         try:
-            for part in self._stager.parts(self._entity):
-                self._staged += part.rows
-                if not self._done:
-                    self._ctx.progress(Progress("stage", self._entity.name, self._staged, None))
+            for part in self._staged_parts():
                 transforming.append((part, self._transform(part)))
                 self._advance(transforming, sorting)
                 # Without a key, reading begins anew after a crash, and rows may come in another order: then no
@@ -227,7 +245,7 @@ class _Loading:
                 ):
                     self._finish(*sorting.popleft())
                     self._advance(transforming, sorting)
-                _stop_if_asked(self._ctx)
+                stop_if_asked(self._ctx)
             while sorting:
                 self._finish(*sorting.popleft())
                 self._advance(transforming, sorting)
@@ -236,6 +254,14 @@ class _Loading:
                 transformed.cancel()
             for _, sorted_ in sorting:
                 sorted_.cancel()
+
+    def _staged_parts(self) -> Iterator[PartStaged]:
+        """The entity's parts in order, as they are staged; who watches is told while nothing else is to be seen."""
+        for part in self._stager.parts(self._entity):
+            self._staged += part.rows
+            if not self._done:
+                self._ctx.progress(Progress("stage", self._entity.name, self._staged, None))
+            yield part
 
     def _transform(self, part: PartStaged) -> Future[tuple[Path, Counts]]:
         """Begins to transform a part: in a process where that pays, else in the sorter's thread, which has DuckDB."""
@@ -268,9 +294,13 @@ class _Loading:
     def _finish(self, part: PartStaged, sorting: Future[BatchRows | None]) -> None:
         rows = sorting.result()
         if rows is not None:
-            _stop_if_asked(self._ctx)
+            stop_if_asked(self._ctx)
             self._commit(part, rows)
             self._quarantined += self._ledger[self._entity.name, part.part, 1].quarantined
+        self._tell(part)
+
+    def _tell(self, part: PartStaged) -> None:
+        """Tells who watches that a part is done with."""
         self._done += part.rows
         total = max(self._stager.expected(self._entity.name) or 0, self._done)
         self._ctx.progress(Progress("load", self._entity.name, self._done, total, self._quarantined))
@@ -313,7 +343,7 @@ def _fill_references(
     for part in parts:
         key = (entity.name, part.part, 2)
         if resolved is not None and key not in ledger:
-            _stop_if_asked(ctx)
+            stop_if_asked(ctx)
             started = time.monotonic()
             result = persist(
                 ctx,
@@ -330,45 +360,6 @@ def _fill_references(
         done += part.rows
         ctx.progress(Progress("references", entity.name, done, total))
     return dict(changes)
-
-
-def persist(ctx: Context, what: str, act: Callable[[], T], again: str = "migrate resume") -> T:
-    """Does it, again after a lost connection or what passes; each try is in the log. Never retries the rest."""
-    attempt_number = 0
-    try:
-        for attempt in stamina.retry_context(
-            on=TargetLostError, attempts=None, timeout=RETRY_SECONDS, wait_initial=0.2, wait_max=5.0
-        ):
-            with attempt:
-                attempt_number += 1
-                if attempt_number > 1:
-                    _stop_if_asked(ctx)
-                    ctx.target.reconnect()
-                try:
-                    return act()
-                except TargetLostError as error:
-                    ctx.workspace.record(RetryMade(what, attempt_number, str(error)[:200]))
-                    raise
-    except TargetLostError as error:
-        raise JobFailedError(
-            f"the target is gone: {error}", where=ctx.target.dsn, advice=f"when it is back: `{again}`"
-        ) from None
-    except RowsRefusedError as error:
-        raise JobFailedError(
-            f"the target refused our own records: {error.message}",
-            where=what,
-            advice=f"report this; `{again}` goes on",
-        ) from None
-    raise AssertionError("unreachable")
-
-
-def _stop_if_asked(ctx: Context) -> None:
-    if ctx.stop():
-        raise InterruptedJobError(
-            "interrupted; what was committed stays",
-            where=f"job {ctx.paths.job}",
-            advice=f"migrate resume {ctx.paths.job}",
-        )
 
 
 def _event(row: LedgerRow, seconds: float, *, recovered: bool = False) -> BatchCommitted:

@@ -44,12 +44,15 @@ class Settled:
 class Preparer:
     """Transforms entities of one plan version in one job's folder. Not for use by two threads."""
 
-    def __init__(self, paths: JobPaths, checked: CheckedPlan, name: str = "") -> None:
-        """`name` keeps apart what must not be taken up by a load; by default the plan version."""
+    def __init__(
+        self, paths: JobPaths, checked: CheckedPlan, name: str = "", duck: duckdb.DuckDBPyConnection | None = None
+    ) -> None:
+        """`name` keeps apart what must not be taken up by a load; by default the plan version. `duck` is one of
+        `open_duck`, where not the usual; it ends with the preparer."""
         self.paths = paths
         self.checked = checked
         self.name = name or f"v{checked.plan.version}"
-        self.duck = open_duck(paths)
+        self.duck = duck or open_duck(paths)
         self.crosswalks: dict[str, Path] = {}
         self._queries: dict[str, Query] = {}
         self._ready: set[str] = set()

@@ -21,7 +21,7 @@ from engine.check import CheckedEntity, CheckedPlan
 from engine.collisions import Settler, held_keys, keyed_for_sure
 from engine.context import Context, Progress
 from engine.faults import fault_point
-from engine.load import persist
+from engine.persist import persist
 from engine.prepare import Preparer
 from engine.quarantine import catch_up, known_job, record_retry
 from engine.quarantine_file import read_edited

@@ -19,8 +19,8 @@ from connectors.records import FOUND_COLUMNS
 from engine.check import CheckedEntity
 from engine.context import Context, Progress
 from engine.faults import fault_point
-from engine.load import persist
 from engine.loaded import loaded_entity
+from engine.persist import persist
 from engine.prepare import Preparer
 from engine.query import literal
 from engine.retried_rows import stage_keys

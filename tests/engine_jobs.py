@@ -26,6 +26,7 @@ from connectors.postgres import PostgresTarget
 from connectors.protocols import LedgerRow, Source
 from engine.check import check_loaded, check_plan
 from engine.context import Context
+from engine.executors.choice import INLINE, Choice
 from engine.load import LoadOutcome, load
 from engine.plan import parse_plan
 from engine.prepare import try_queries
@@ -41,7 +42,8 @@ from workspace.state import state_at
 
 @dataclass(frozen=True)
 class EngineJob:
-    """What a run of the engine is given. `source_name` stands for the source in the crosswalk."""
+    """What a run of the engine is given. `source_name` stands for the source in the crosswalk; `executor` and `stage`
+    are as `--executor` and `--stage`."""
 
     base: str
     name: str
@@ -50,6 +52,8 @@ class EngineJob:
     target: str
     batch_rows: int = 50_000
     source_name: str = "legacy"
+    executor: str = INLINE
+    stage: str = ""
 
     def named(self, name: str) -> EngineJob:
         """A new job over the same source and target."""
@@ -68,8 +72,9 @@ class EngineJob:
                     try_queries(paths, checked)
                 with Workspace.open(paths, write=True) as workspace:
                     yield Context(
-                        paths, workspace, opened, target, checked, self.source_name, batch_rows=self.batch_rows
-                    )
+                        paths, workspace, opened, target, checked, self.source_name, batch_rows=self.batch_rows,
+                        choice=Choice(self.executor, self.stage, self.target),
+                    )  # fmt: skip
             finally:
                 target.close()
         finally:

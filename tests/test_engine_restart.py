@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from connectors.postgres import PostgresTarget
-from engine import load as loading
+from engine import persist
 from engine.load import load
 from engine.verify import verify
 from sample_data.servers import Database, PostgresServer
@@ -97,7 +97,7 @@ def test_a_server_that_stays_away_stops_the_job_and_the_job_goes_on(
     job: EngineJob, database: Database, postgres_to_crash: PostgresServer, undisturbed: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(loading, "RETRY_SECONDS", 1.0)
+    monkeypatch.setattr(persist, "RETRY_SECONDS", 1.0)
     with monkeypatch.context() as patched:
         dying(postgres_to_crash, patched, after=False, come_back=False)
         with job.running() as ctx, pytest.raises(JobFailedError, match="the target is gone"):

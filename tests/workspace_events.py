@@ -91,6 +91,7 @@ EVENTS: dict[type[ev.Event], st.SearchStrategy[Any]] = {
         ev.QuarantineSeen, name, signature, text, text, count, text, st.none() | st.integers(0, 600)
     ),
     ev.EntityCompleted: st.builds(ev.EntityCompleted, name),
+    ev.WorkSpread: st.builds(ev.WorkSpread, text, count, st.dictionaries(text, seconds, max_size=3)),
     ev.RetryMade: st.builds(ev.RetryMade, name, count, text),
     ev.Interrupted: st.builds(ev.Interrupted, st.sampled_from(["SIGINT", "SIGTERM"])),
     ev.Verified: st.builds(ev.Verified, st.booleans(), facts),

@@ -259,6 +259,17 @@ class BatchCommitted(Event):
 
 
 @dataclass(frozen=True, config=CONFIG)
+class WorkSpread(Event):
+    """Workers carried the batches of a load that came to its end: the executor, how many tasks it did at once, and the
+    seconds that went into each kind of work, summed over workers."""
+
+    type: ClassVar[str] = "work_spread"
+    executor: Text
+    width: Count
+    seconds: dict[str, float]
+
+
+@dataclass(frozen=True, config=CONFIG)
 class QuarantineSeen(Event):
     """A batch put `count` rows of one failure signature into quarantine; `example` is masked.
 
@@ -339,6 +350,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
         QuestionAnswered, ActionTaken, FeedbackGiven, PartStaged, StageCompleted, BatchCommitted,
         QuarantineSeen, EntityCompleted, RetryMade, Interrupted, Verified, JobFinished, LessonLearnt,
         UndoStarted, BatchUndone, QuarantineRetried, BatchRetried, RowsDropped, CrosswalkExported, JobCleanedUp,
+        WorkSpread,
     )
 }  # fmt: skip
 """Every event by the name it has in the log."""

@@ -1,0 +1,68 @@
+"""Getting through what passes: a lost target, a deadlock, a want of connections; and stopping when asked to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import stamina
+import stamina.instrumentation
+
+from connectors.protocols import RowsRefusedError, TargetLostError
+from engine.context import Context
+from workspace.errors import InterruptedJobError, JobFailedError
+from workspace.events import RetryMade
+
+stamina.instrumentation.set_on_retry_hooks([])
+
+T = TypeVar("T")
+RETRY_SECONDS = 120.0
+"""How long a lost target is waited for before the job stops, resumable."""
+
+
+def persist(
+    ctx: Context,
+    what: str,
+    act: Callable[[], T],
+    again: str = "migrate resume",
+    mend: Callable[[], None] | None = None,
+) -> T:
+    """Does it, again after a lost connection or what passes; each try is in the log. Never retries the rest.
+
+    `mend` is done before each new try; by default the target is connected anew."""
+    attempt_number = 0
+    try:
+        for attempt in stamina.retry_context(
+            on=TargetLostError, attempts=None, timeout=RETRY_SECONDS, wait_initial=0.2, wait_max=5.0
+        ):
+            with attempt:
+                attempt_number += 1
+                if attempt_number > 1:
+                    stop_if_asked(ctx)
+                    (mend or ctx.target.reconnect)()
+                try:
+                    return act()
+                except TargetLostError as error:
+                    ctx.workspace.record(RetryMade(what, attempt_number, str(error)[:200]))
+                    raise
+    except TargetLostError as error:
+        raise JobFailedError(
+            f"the target is gone: {error}", where=ctx.target.dsn, advice=f"when it is back: `{again}`"
+        ) from None
+    except RowsRefusedError as error:
+        raise JobFailedError(
+            f"the target refused our own records: {error.message}",
+            where=what,
+            advice=f"report this; `{again}` goes on",
+        ) from None
+    raise AssertionError("unreachable")
+
+
+def stop_if_asked(ctx: Context) -> None:
+    """InterruptedJobError where somebody asked the job to stop."""
+    if ctx.stop():
+        raise InterruptedJobError(
+            "interrupted; what was committed stays",
+            where=f"job {ctx.paths.job}",
+            advice=f"migrate resume {ctx.paths.job}",
+        )
