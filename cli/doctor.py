@@ -3,25 +3,44 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cli.options import AsJson, Model, here
+from cli.options import AsJson, LedgerSchema, Model, here
 from cli.views import checks as view
 from cli.views.output import on_stdout, print_json
 
 MaybeSource = Annotated[str | None, typer.Argument(metavar="[SOURCE]", help="A source to look at too.")]
 MaybeTarget = Annotated[str | None, typer.Argument(metavar="[TARGET]", help="A target to look at too.")]
+NeededBy = Annotated[
+    Path | None, typer.Option("--plan", metavar="FILE", help="Name the rights that this plan needs, and no more.")
+]
+GrantTo = Annotated[
+    str | None,
+    typer.Option("--grant-to", metavar="USER", help="Whose rights to look at. Default: the user of each DSN."),
+]
 
 
-def doctor(source: MaybeSource = None, target: MaybeTarget = None, model: Model = None, as_json: AsJson = False) -> int:
+def doctor(
+    source: MaybeSource = None,
+    target: MaybeTarget = None,
+    plan: NeededBy = None,
+    grant_to: GrantTo = None,
+    ledger_schema: LedgerSchema = None,
+    model: Model = None,
+    as_json: AsJson = False,
+) -> int:
     """Check the machine, the installation, the model and, where given, both systems. Changes nothing.
 
-    Exits with 1 when a line fails. JSON: `ok`, and `checks`, a list of objects with `name`, `state` (ok,
+    For each system it names the rights that a job needs, as the statements that grant them, and whether the user
+    has them. Exits with 1 when a line fails. JSON: `ok`, and `checks`, a list of objects with `name`, `state` (ok,
     warn, fail), `found`, `advice`.
     """
     from cli import checks  # looks at heavy libraries
+    from cli.rights import source_rights, target_rights
+    from engine.plan import load_plan
 
     found = [
         checks.machine(),
@@ -32,10 +51,13 @@ def doctor(source: MaybeSource = None, target: MaybeTarget = None, model: Model 
         checks.llama_build(),
         checks.model(model),
     ]
+    given = load_plan(plan) if plan is not None else None
     if source:
         found.append(checks.source(source))
+        found += source_rights(source, given, grant_to) if found[-1].state != "fail" else []
     if target:
         found.append(checks.target(target))
+        found += target_rights(target, given, grant_to, ledger_schema) if found[-1].state != "fail" else []
     ok = all(check.state != "fail" for check in found)
     if as_json:
         print_json({"ok": ok, "checks": [asdict(check) for check in found]})

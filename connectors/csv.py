@@ -23,6 +23,7 @@ from sqlglot import exp
 
 from connectors.csv_files import CsvFile, find_files, look, write_utf8
 from connectors.dsn import Dsn
+from connectors.grants import Grant
 from connectors.protocols import Catalogue, Column, Kind, Page, Table
 from connectors.relation import after_key, from_clause, is_select, where_lacking
 from workspace.errors import CatalogueError, ConnectError, DiskFullError, SourceLostError
@@ -126,6 +127,10 @@ class CsvSource:
         except duckdb.Error as error:
             raise self._failed(error) from None
         self._still_the_same()
+
+    def grants(self, relations: Sequence[str] | None, user: str | None = None) -> list[Grant]:
+        """The rights that reading needs; see `Source.grants`. They are the system's: this source is open already."""
+        return [Grant(f"read permission on {self._path}", "survey and reading")]
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[object, ...]]:
         """A small SELECT; placeholders are %s, and with parameters a literal % is written %%."""

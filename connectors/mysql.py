@@ -13,12 +13,14 @@ from typing import Any
 from sqlalchemy.exc import SQLAlchemyError
 
 from connectors.dsn import Dsn
+from connectors.grants import Grant, all_tables_read
 from connectors.mysql_catalogue import columns_of_result, quote, read_tables
 from connectors.mysql_connection import LOST, connect, connect_error, driver, error_parts, query_error
+from connectors.mysql_grants import read_grants
 from connectors.protocols import Catalogue, Column, Kind, Page, Table
 from connectors.relation import after_key, from_clause, is_select, where_lacking
 from connectors.rows import Shape, after_exactly, pages
-from workspace.errors import CatalogueError, PackhorseError, SourceLostError
+from workspace.errors import CatalogueError, ConnectError, PackhorseError, SourceLostError
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
 _NUMBERS = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.BOOLEAN)
@@ -117,6 +119,23 @@ class MysqlSource:
             raise self._stream_error(error) from None
         finally:
             self._end_stream()
+
+    def grants(self, relations: Sequence[str] | None, user: str | None = None) -> list[Grant]:
+        """The rights that reading needs; see `Source.grants`."""
+        tables = None
+        if relations is not None:
+            tables = []
+            for relation in all_tables_read(relations, self.dialect):
+                schema, name = self._split(relation)
+                tables.append(f"{quote(schema or self._dsn.database)}.{quote(name)}")
+        return read_grants(self.query, self._readable, user, self._dsn.database, tables)
+
+    def _readable(self, table: str) -> bool:
+        try:
+            self.query(f"SELECT * FROM {table} LIMIT 0")
+        except ConnectError:
+            return False
+        return True
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[object, ...]]:
         """A small SELECT; placeholders are %s, and with parameters a literal % is written %%.

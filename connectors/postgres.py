@@ -13,8 +13,10 @@ from contextlib import suppress
 import pyarrow as pa
 from psycopg import sql
 
+from connectors.grants import Grant, TableUse
 from connectors.postgres_catalogue import read_catalogue
 from connectors.postgres_cleanup import PostgresCleanup
+from connectors.postgres_grants import target_grants
 from connectors.postgres_rows import found_row, held_json, name_of, same_row, shown_id
 from connectors.postgres_undo_list import PostgresUndoList
 from connectors.protocols import Catalogue, Column, Kind, Table, TargetLostError, UniqueKey
@@ -42,6 +44,16 @@ class PostgresTarget(PostgresCleanup):
     def server(self) -> str:
         """Product and version."""
         return f"PostgreSQL {self._connection.info.parameter_status('server_version') or ''}".strip()
+
+    def grants(self, uses: Sequence[TableUse] | None, user: str | None = None) -> list[Grant]:
+        """The rights that a job needs; see `Target.grants`."""
+        if uses is None:
+            visible = self.read("SELECT unnest(current_schemas(false))::text")
+            schemas = [row[0] for row in visible if row[0] not in self.schemas_of_ours()] or ["public"]
+            return target_grants(self.read, user, schemas, None, self.schema)
+        there = self.catalogue().tables
+        tables = [(there[use.table], use) for use in uses if use.table in there]
+        return target_grants(self.read, user, [], tables, self.schema)
 
     def is_empty(self, table: Table) -> bool:
         """True where the table holds no row."""

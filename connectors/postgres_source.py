@@ -16,8 +16,10 @@ import pyarrow.csv
 from psycopg import errors, sql
 
 from connectors.dsn import Dsn
+from connectors.grants import Grant, all_tables_read
 from connectors.postgres_catalogue import plan_name, read_catalogue, read_result_columns
 from connectors.postgres_connection import connect
+from connectors.postgres_grants import source_grants
 from connectors.protocols import Catalogue, Kind, Page, Table
 from connectors.relation import after_key, from_clause, is_select, where_lacking
 from connectors.rows import Shape, after_exactly, to_text
@@ -127,6 +129,23 @@ class PostgresSource:
             ) from None
         finally:
             found.close()
+
+    def grants(self, relations: Sequence[str] | None, user: str | None = None) -> list[Grant]:
+        """The rights that reading needs; see `Source.grants`."""
+        if relations is None:
+            schemas = [str(row[0]) for row in self.query("SELECT unnest(current_schemas(false))")]
+            return source_grants(self.query, user, schemas or ["public"], None)
+        tables = [self._named(name) for name in all_tables_read(relations, self.dialect)]
+        return source_grants(self.query, user, [], tables)
+
+    def _named(self, relation: str) -> Table:
+        schema, name, _ = self._find(relation)
+        hidden = self.query(
+            "SELECT row_security_active(c.oid) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+            "WHERE (n.nspname, c.relname) = (%s, %s)",
+            [schema, name],
+        )
+        return Table(relation, (), schema=schema, relation=name, row_security=bool(hidden[0][0]))
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[object, ...]]:
         """A small SELECT; placeholders are %s, and with parameters a literal % is written %%."""

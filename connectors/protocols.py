@@ -13,6 +13,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from connectors.grants import Grant
 from workspace.errors import JobFailedError
 
 
@@ -187,6 +188,11 @@ class Source(Protocol):
         the caller compares the rows read with `count`. One stream at a time; `close()` on the iterator
         ends one early. CatalogueError before the first row, SourceLostError in the middle.
         """
+        ...
+
+    def grants(self, relations: Sequence[str] | None, user: str | None = None) -> list[Grant]:
+        """The rights that reading these relations needs, or (None) all tables; and which of them `user` lacks, by
+        default the user of this connection. CatalogueError where there is no such table."""
         ...
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[object, ...]]:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import quote as url_quote
 
 from connectors.dsn import Dsn
+from connectors.grants import Grant
 from connectors.protocols import Catalogue, Column, ForeignKey, Kind, Page, Table, UniqueKey
 from connectors.relation import after_key, from_clause, is_select, one_select, where_lacking
 from connectors.rows import Shape, decode, pages
@@ -138,6 +139,10 @@ class SqliteSource:
             ) from None
         finally:
             rows.close()
+
+    def grants(self, relations: Sequence[str] | None, user: str | None = None) -> list[Grant]:
+        """The rights that reading needs; see `Source.grants`. They are the system's: this source is open already."""
+        return [Grant(f"read permission on {self._dsn.path}", "survey and reading")]
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[object, ...]]:
         """A small SELECT; placeholders are %s, and with parameters a literal % is written %%."""

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from connectors.grants import Grant, TableUse
 from connectors.protocols import Catalogue, Column, LedgerRow, Table, UniqueKey
 from connectors.records import HeldRow, KeptRow, LoadedEntity, RetriedRow, SlowKey, Totals, Undone
 
@@ -102,6 +103,11 @@ class Target(Protocol):
 
     def catalogue(self) -> Catalogue:
         """What is there, our own records left out. ConnectError."""
+        ...
+
+    def grants(self, uses: Sequence[TableUse] | None, user: str | None = None) -> list[Grant]:
+        """The rights that a job needs which uses these tables, or (None) any; and which of them `user` lacks, by
+        default the user of this connection. Tables that the target doesn't show are left out."""
         ...
 
     def is_empty(self, table: Table) -> bool:

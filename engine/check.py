@@ -86,8 +86,8 @@ def check_plan(plan: Plan, source: Source, target: Catalogue) -> CheckedPlan:
                 f"{name[:100]!r} can't be an entity's name", where="entities",
                 advice="use 1 to 100 letters, digits, blanks, '-', '_' and '.', with a letter, digit or '_' first",
             )  # fmt: skip
-    tables = {name: _target_table(name, entity, target) for name, entity in plan.entities.items()}
-    order, deferred = _order(plan, tables)
+    tables = {name: target_table(name, entity, target) for name, entity in plan.entities.items()}
+    order, deferred = load_order(plan, tables)
     for name, entity in plan.entities.items():
         updates = entity.write == "upsert" or any(name == deferring for deferring, _ in deferred)
         _check_privileges(
@@ -104,8 +104,8 @@ def check_loaded(plan: Plan, target: Catalogue) -> CheckedPlan:
     comes back. PlanError where the target has no longer what the plan names, CatalogueError where the user may not
     change or delete in it.
     """
-    tables = {name: _target_table(name, entity, target) for name, entity in plan.entities.items()}
-    order, deferred = _order(plan, tables)
+    tables = {name: target_table(name, entity, target) for name, entity in plan.entities.items()}
+    order, deferred = load_order(plan, tables)
     entities = []
     for name in order:
         entity, table, here = plan.entities[name], tables[name], f"entities.{name}"
@@ -123,7 +123,8 @@ def check_loaded(plan: Plan, target: Catalogue) -> CheckedPlan:
     return CheckedPlan(plan, tuple(entities))
 
 
-def _target_table(name: str, entity: EntityPlan, target: Catalogue) -> Table:
+def target_table(name: str, entity: EntityPlan, target: Catalogue) -> Table:
+    """The table that an entity goes to. PlanError where there is none, or it is a view."""
     table = target.tables.get(entity.to)
     if table is None:
         raise PlanError(
@@ -131,7 +132,7 @@ def _target_table(name: str, entity: EntityPlan, target: Catalogue) -> Table:
             where=f"entities.{name}.to",
             advice=f"the target has: {_some(target.tables)}"
             if target.tables
-            else "the target database is empty: create its tables first",
+            else "the target shows this user no tables: create them first, or see in `migrate doctor` which rights it lacks",
         )
     if table.view:
         raise PlanError(f"{entity.to!r} is a view", where=f"entities.{name}.to", advice="load the table behind it")
@@ -301,7 +302,7 @@ def _check_labels(column: Column, field: FieldPlan, plan: Plan, where: str) -> N
         )
 
 
-def _order(plan: Plan, tables: dict[str, Table]) -> tuple[list[str], set[tuple[str, str]]]:
+def load_order(plan: Plan, tables: dict[str, Table]) -> tuple[list[str], set[tuple[str, str]]]:
     """Load order, references first; and the (entity, field) pairs that wait for the second pass.
 
     A reference to the entity itself always waits. In a circle the nullable references wait; a circle
