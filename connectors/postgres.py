@@ -20,12 +20,23 @@ from connectors.postgres_grants import target_grants
 from connectors.postgres_rows import found_row, held_json, name_of, same_row, shown_id
 from connectors.postgres_undo_list import PostgresUndoList
 from connectors.protocols import Catalogue, Column, Kind, Table, TargetLostError, UniqueKey
-from connectors.records import FOUND_COLUMNS, LoadedEntity
+from connectors.records import FOUND_COLUMNS, EditedRow, LoadedEntity
 from workspace.errors import JobFailedError
 
 _NOT_DELETED = {Kind.BOOLEAN: "false", Kind.INTEGER: "0"}
 
 _SOURCE_KEY = "_ph_key"
+
+_EDITED = """
+SELECT key, known, edited, differs FROM (
+  SELECT r.{key} AS key, b.{key} IS NOT NULL AS known, array_remove(ARRAY[{edited}]::text[], NULL) AS edited,
+         array_remove(ARRAY[{differs}]::text[], NULL) AS differs, ({hash})::uuid IS DISTINCT FROM x.target_hash AS other
+    FROM pg_temp.packhorse_rows r JOIN {table} t ON t.{id} = r.{id}
+    JOIN {crosswalk} x ON (x.entity_id, x.old_id) = ({entity}, r.{key})
+    LEFT JOIN pg_temp.packhorse_base b ON b.{key} = r.{key} AND b._ph_target_hash::uuid = x.target_hash
+     FOR UPDATE OF t) found
+ WHERE CASE WHEN known THEN edited <> ARRAY[]::text[] ELSE other END
+"""
 
 
 class PostgresTarget(PostgresCleanup):
@@ -108,18 +119,27 @@ class PostgresTarget(PostgresCleanup):
         """COPY of text columns into a table. RowsRefusedError where a row can't enter; nothing entered then."""
         self._copy(name_of(table), columns, rows)
 
-    def stand_by(self, table: Table, columns: Sequence[str], rows: pa.Table, extra: Sequence[str] = ()) -> None:
-        """COPY of the rows into a temporary table `packhorse_rows` with the table's own column types."""
+    def stand_by(
+        self,
+        table: Table,
+        columns: Sequence[str],
+        rows: pa.Table,
+        extra: Sequence[str] = (),
+        name: str = "packhorse_rows",
+    ) -> None:
+        """COPY of the rows into a temporary table of that name with the table's own column types; `extra` are columns
+        of text."""
+        place = sql.Identifier("pg_temp", name)
         with self._reached(), self._connection.cursor() as cursor:
-            cursor.execute("DROP TABLE IF EXISTS pg_temp.packhorse_rows")
+            cursor.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(place))
             listed = sql.SQL(", ").join([*map(sql.Identifier, columns)])
             tail = sql.SQL("").join(sql.SQL(", NULL::text AS {}").format(sql.Identifier(e)) for e in extra)
             cursor.execute(
-                sql.SQL("CREATE TEMP TABLE packhorse_rows ON COMMIT DROP AS SELECT {}{} FROM {} WHERE false").format(
-                    listed, tail, name_of(table)
+                sql.SQL("CREATE TEMP TABLE {} ON COMMIT DROP AS SELECT {}{} FROM {} WHERE false").format(
+                    sql.Identifier(name), listed, tail, name_of(table)
                 )
             )
-        self._copy(sql.Identifier("pg_temp", "packhorse_rows"), [*columns, *extra], rows)
+        self._copy(place, [*columns, *extra], rows)
 
     def upsert(
         self,
@@ -178,6 +198,33 @@ class PostgresTarget(PostgresCleanup):
                 )
             )
             return cursor.rowcount
+
+    def edited_rows(
+        self, entity: LoadedEntity, columns: Sequence[str], rows: pa.Table, base: pa.Table
+    ) -> list[EditedRow]:
+        """Locks the rows that are about to be updated, and gives those that hold something else in `columns` than was
+        written. Values are compared as the server shows them, so that no other spelling of one passes for an edit."""
+        (identity,) = (column.name for column in entity.identity)
+        self.stand_by(entity.table, [identity, *columns], base, [_SOURCE_KEY, "_ph_target_hash"], "packhorse_base")
+        self.stand_by(entity.table, [identity, *columns], rows, [_SOURCE_KEY])
+        other = sql.SQL("CASE WHEN t.{0}::text IS DISTINCT FROM {1}.{0}::text THEN {2} END")
+
+        def listed(than: str) -> sql.Composable:
+            return sql.SQL(", ").join(
+                other.format(sql.Identifier(c), sql.Identifier(than), sql.Literal(c)) for c in columns
+            )
+
+        found = self.read(
+            sql.SQL(_EDITED).format(
+                key=sql.Identifier(_SOURCE_KEY), id=sql.Identifier(identity), edited=listed("b"), differs=listed("r"),
+                hash=found_row(entity).hash, table=name_of(entity.table), entity=sql.Literal(self.entity_id(entity.name)),
+                crosswalk=sql.Identifier(self.schema, "crosswalk"),
+            )
+        )  # fmt: skip
+        return [
+            EditedRow(key, known, frozenset(edited if known else differs), frozenset(differs))
+            for key, known, edited, differs in found
+        ]
 
     def raise_sequence(self, table: Table, column: Column) -> None:
         """Sets a column's sequence above its highest value; never lowers it."""

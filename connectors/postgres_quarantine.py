@@ -136,10 +136,11 @@ class PostgresQuarantine(PostgresRecords):
         )
         return {batch: int(count) for batch, count in rows}
 
-    def quarantined_keys(self, entity: str) -> list[tuple[str, int, int]]:
-        """The source keys in quarantine, with how many rows of each, and how many of those are dropped."""
+    def quarantined_keys(self, entity: str) -> list[tuple[str, int, int, int]]:
+        """The source keys in quarantine, with how many rows of each, how many of those are dropped, and the first
+        batch of them."""
         return self.read(
-            f"SELECT key, count(*)::int, (count(*) FILTER (WHERE status = 'dropped'))::int FROM {self.ours}.quarantine "
+            f"SELECT key, count(*)::int, (count(*) FILTER (WHERE status = 'dropped'))::int, min(batch) FROM {self.ours}.quarantine "
             f"WHERE (job_id, entity_id) = (%s, %s) GROUP BY 1",
             [self.job_id, self.entity_id(entity)],
         )

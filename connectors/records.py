@@ -24,6 +24,9 @@ CHANGES = pa.schema(
 )
 """What becomes of rows that are retried: `outcome` is loaded, excluded or stays (then with its new reason)."""
 
+OVER = pa.schema([(name, pa.string()) for name in ("n", "of_batch", "excluded")])
+"""Rows of the stage that are read no longer: number, batch, and whether the plan excluded them."""
+
 Edits = dict[str, str | None]
 """Values that a person edited, by source column; binary as hexadecimal digits."""
 
@@ -115,3 +118,39 @@ class KeptRow:
     key: tuple[str, ...]
     id: str
     reason: str
+
+
+@dataclass(frozen=True)
+class EditedRow:
+    """A row of the target that a person edited: its source key, the columns they edited, and those that hold something
+    else than the source says now. Where it isn't `known` what was written, all of the latter count as edited."""
+
+    key: str
+    known: bool
+    edited: frozenset[str]
+    differs: frozenset[str]
+
+
+@dataclass(frozen=True)
+class KeptEdit:
+    """A row that stays as it was edited: its source key, its id, the fields that differ from what the source says
+    (joined with ', '), and whether a person is to say what holds. `edited_hash` is the checksum of what it held then
+    (32 hexadecimal digits, empty until it is noted)."""
+
+    old_id: str
+    new_id: str
+    fields: str
+    asked: bool
+    edited_hash: str = ""
+
+
+@dataclass(frozen=True)
+class SyncCounts:
+    """Of a sync's batch, rows of the target: edited ones that stay, wholly or in part, of which for `asked` a person is
+    to say what holds; and rows that the source has no longer: deleted, marked as deleted, or left there."""
+
+    kept: int = 0
+    asked: int = 0
+    deleted: int = 0
+    marked: int = 0
+    stayed: int = 0

@@ -33,6 +33,9 @@ TEXTS: dict[tuple[type[BaseModel], str], str] = {
     " it takes that row's place, and what it replaced is kept in the crosswalk.",
     (EntityPlan, "deleted"): "How the target marks a row as deleted: see below.",
     (EntityPlan, "after"): "Entities to load before this one for a reason that no `ref` shows, such as a trigger.",
+    (EntityPlan, "edited"): "What `migrate sync` does with a row that changed in the source and that somebody edited in"
+    " the target: `keep` leaves the row as it is, `overwrite` writes what the source says, `ask` leaves it and waits for"
+    " a person.",
     (EntityPlan, "fields"): "The target's columns by name. A column without a field gets the target's default or"
     " NULL; a required one without a default must have a field.",
     (EntityPlan, "unmapped"): "Source columns left behind, each with the reason. It changes nothing; `plan check` and"
@@ -50,6 +53,11 @@ TEXTS: dict[tuple[type[BaseModel], str], str] = {
         "missing",
     ): "What a reference does whose row wasn't loaded: `quarantine`, or `'null'` where the column may be"
     " NULL, counted as a change.",
+    (
+        FieldPlan,
+        "edited",
+    ): "The same for this field alone, in the place of what the entity says. With `keep` and `ask`, the field of"
+    " such a row takes what the source says unless it is the one that was edited.",
     (DeletionMarker, "column"): "The target's column. A row counts as deleted when it is neither NULL, false nor 0.",
     (DeletionMarker, "revive"): "Whether an upsert may write to such a row. Without it, the source row goes to"
     " quarantine (`unique`).",

@@ -128,7 +128,7 @@ def batch_rows(
         _in_order(inserts),
         _in_order(updates),
         len(same),
-        _checksum(same),
+        checksum_of(same),
         counts.excluded,
         _in_order(quarantined, "row"),
     )
@@ -195,8 +195,8 @@ def write_rows(
     fault_point("in copy")
     updated = _update(target, entity, rows.updates, refused)
     bad = {n for n, _ in refused}
-    kept = _without(inserts, bad)
-    renewed = _without(rows.updates, bad)
+    kept = without(inserts, bad)
+    renewed = without(rows.updates, bad)
     crosswalk = _crosswalk(entity, kept, replaced)
     if kept.num_rows:
         target.crosswalk(entity.name, part.part, crosswalk)
@@ -214,8 +214,8 @@ def write_rows(
         )
     quarantined = rows.quarantined
     if refused:
-        quarantined = pa.concat_tables([quarantined, _refused_rows(duck, paths, entity, part, refused)])
-    checksum = rows.unchanged_sum + _checksum(kept["_ph_target_hash"]) + _checksum(renewed["_ph_target_hash"])
+        quarantined = pa.concat_tables([quarantined, refused_rows(duck, paths, entity, part, refused)])
+    checksum = rows.unchanged_sum + checksum_of(kept["_ph_target_hash"]) + checksum_of(renewed["_ph_target_hash"])
     return Written(inserted, updated + len(replaced), quarantined, crosswalk, checksum)
 
 
@@ -298,7 +298,7 @@ def _update(target: Target, entity: CheckedEntity, rows: pa.Table, refused: list
             target.update(entity.target, identity, columns, slice_)
 
     if columns:
-        load_refusing(_named(rows, identity), load, refused)
+        load_refusing(named(rows, identity), load, refused)
     return int(rows.num_rows) - (len(refused) - before)
 
 
@@ -308,10 +308,11 @@ def _with_ids(target: Target, entity: CheckedEntity, rows: pa.Table) -> pa.Table
     if entity.plan.id == "sequence":
         ids = target.next_ids(entity.target, entity.id_column, rows.num_rows) if rows.num_rows else []
         rows = rows.set_column(rows.column_names.index("_ph_id"), "_ph_id", pa.array(ids, pa.string()))
-    return _named(rows, entity.id_column.name)
+    return named(rows, entity.id_column.name)
 
 
-def _named(rows: pa.Table, identity: str) -> pa.Table:
+def named(rows: pa.Table, identity: str) -> pa.Table:
+    """The rows with their id under the name of its column too."""
     return rows.append_column(identity, rows["_ph_id"])
 
 
@@ -335,14 +336,14 @@ def _crosswalk(entity: CheckedEntity, rows: pa.Table, replaced: dict[tuple[str, 
     )
 
 
-def _refused_rows(
+def refused_rows(
     duck: duckdb.DuckDBPyConnection,
     paths: JobPaths,
     entity: CheckedEntity,
     part: PartStaged,
     refused: Sequence[tuple[int, RowsRefusedError]],
 ) -> pa.Table:
-    """The quarantine rows of what only the target could see."""
+    """The quarantine rows, with QUARANTINE's columns, of what only the target could see: numbers and reasons."""
     stage = literal(str(part_path(paths.stage / entity.name, part.part)))
     numbers = ", ".join(str(n) for n, _ in refused)
     found = {
@@ -373,13 +374,14 @@ def _without_values(message: str) -> str:
     return re.sub(r"[0-9]+", "9", re.sub(r'".*"', '"…"', message.split(":")[0]))[:80]
 
 
-def _without(rows: pa.Table, numbers: set[int]) -> pa.Table:
+def without(rows: pa.Table, numbers: set[int]) -> pa.Table:
+    """The rows without those of these numbers."""
     if not numbers:
         return rows
     return rows.filter(pc.invert(pc.is_in(rows["_ph_n"], pa.array(sorted(numbers), pa.int64()))))
 
 
-def _checksum(hashes: pa.ChunkedArray) -> int:
+def checksum_of(hashes: pa.ChunkedArray) -> int:
     """The sum of the last 60 bits of each MD5, as an exact integer; independent of the rows' order."""
     if len(hashes) == 0:
         return 0

@@ -33,6 +33,19 @@ RETRY_POINTS = (
     "retry between passes",
 )
 CLEANUP_POINTS = ("cleanup exported", "cleanup before commit", "cleanup after commit")
+SYNC_POINTS = (
+    "sync begun",
+    "sync parts written",
+    "sync staged",
+    "sync ledger taken",
+    "sync rows superseded",
+    "sync rows in",
+    "sync before commit",
+    "sync after commit",
+    "sync after checkpoint",
+    "sync between passes",
+    "sync before completed",
+)
 hook: Callable[[str], None] | None = None
 """What a test has happen at each place instead, in the thread that passes it; set from Python only."""
 _wanted = os.environ.get("PACKHORSE_FAULT", "")

@@ -21,10 +21,11 @@ from engine.context import Context, Progress
 from engine.executors.spread import Run, Spread, spread_over
 from engine.executors.task import Landed
 from engine.faults import fault_point
+from engine.generation import refuse_open_generation
 from engine.persist import persist, stop_if_asked
 from engine.prepare import Preparer, Settled
 from engine.references import fill_part, resolve_references
-from engine.stager import Stager, recorded_parts
+from engine.stager import Stager, first_parts
 from engine.transform import Counts
 from engine.workers import Task, Workers
 from workspace.events import (
@@ -54,8 +55,9 @@ def load(ctx: Context) -> LoadOutcome:
     """Carries over what the ledger doesn't have yet.
 
     Raises InterruptedJobError when `ctx.stop` said so between two batches, JobFailedError where retrying
-    did not help; either way `load` goes on where it stopped when called again.
+    did not help; either way `load` goes on where it stopped when called again. UsageError while a sync is under way.
     """
+    refuse_open_generation(ctx.workspace, ctx.paths.job)
     ledger = persist(ctx, "taking the job", partial(_take_job, ctx))
     preparer = Preparer(ctx.paths, ctx.checked)
     changes: dict[str, dict[str, int]] = {}
@@ -335,7 +337,7 @@ def _fill_references(
 ) -> dict[str, int]:
     """The second pass: references within the entity, or to entities loaded after it."""
     changes: Counter[str] = Counter()
-    parts = recorded_parts(ctx.workspace, entity.name)
+    parts = first_parts(ctx.workspace, entity.name)
     todo = [part for part in parts if (entity.name, part.part, 2) not in ledger]
     resolved = resolve_references(preparer, entity, parts) if todo else None
     total = sum(p.rows for p in parts)

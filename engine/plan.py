@@ -22,6 +22,7 @@ from workspace.errors import PlanError
 
 Scalar = str | int | float | bool | None
 Otherwise = Literal["quarantine", "null", "keep"]
+Edited = Literal["keep", "overwrite", "ask"]
 
 
 def _null_word(value: object) -> object:
@@ -39,7 +40,8 @@ class FieldPlan(_Model):
     `map` names a value map that the value goes through; `ref` names an entity whose crosswalk turns
     the old id into the new one. `otherwise` says what a value that can't be converted or isn't in the
     map does: `quarantine` the row, become `null`, or (maps only) `keep` its own text. `missing` says
-    the same for a reference whose row isn't there.
+    the same for a reference whose row isn't there. `edited` says what a sync does with the field in a row that
+    somebody edited in the target: None leaves that to the entity.
     """
 
     from_: str | None = Field(None, alias="from")
@@ -49,6 +51,7 @@ class FieldPlan(_Model):
     otherwise: Annotated[Otherwise, BeforeValidator(_null_word)] = "quarantine"
     ref: str | None = None
     missing: Annotated[Literal["quarantine", "null"], BeforeValidator(_null_word)] = "quarantine"
+    edited: Edited | None = None
 
     @model_validator(mode="after")
     def _one_origin(self) -> FieldPlan:
@@ -94,7 +97,7 @@ class EntityPlan(_Model):
     `key` is what makes a source row itself. `id` says where the target's primary key comes from:
     `keep` the source key, `uuid5` of it, the target's `sequence`, or `none` (the key's columns are
     among the fields, as in a link table). `after` lists entities to load first for reasons that no
-    `ref` shows.
+    `ref` shows. `edited` says what a sync does with a row that somebody edited in the target.
     """
 
     from_: str = Field(alias="from")
@@ -105,6 +108,7 @@ class EntityPlan(_Model):
     write: Literal["insert", "upsert"] = "insert"
     deleted: DeletionMarker | None = None
     after: tuple[str, ...] = ()
+    edited: Edited = "keep"
     fields: dict[str, FieldPlan] = {}
     unmapped: dict[str, str] = {}
 

@@ -69,8 +69,10 @@ def stage_keys(
     ctx: Context, entity: CheckedEntity, duck: duckdb.DuckDBPyConnection, parts: Sequence[int], name: str
 ) -> None:
     """Makes the DuckDB table `name` of these parts: each staged row's number, its key, and whether it is wanted by
-    the `where` of the plan version that moved it, or that retried it with the values that were edited."""
-    retried = [row for row in ctx.target.retried_rows(entity.name) if row.batch in set(parts)]
+    the `where` of the plan version that moved it, or that retried it with the values that were edited. Rows that a
+    later generation took the place of are left out."""
+    over = ctx.target.superseded_rows(entity.name)
+    retried = [row for row in ctx.target.retried_rows(entity.name) if row.batch in set(parts) and row.row not in over]
     moved = {r.batch: r.plan_version for r in ctx.target.ledger() if r.entity == entity.name and r.step == 1}
     where = _wheres(ctx, entity)
     groups: dict[str, _Group] = {}
@@ -84,7 +86,7 @@ def stage_keys(
         group(row.plan_version).rows.append(row)
     execute(duck, f"CREATE OR REPLACE TEMP TABLE {name} (n BIGINT, key VARCHAR, wanted BOOLEAN)")
     folder = ctx.paths.stage / entity.name
-    left_out = pa.table({"n": pa.array([row.row for row in retried], pa.int64())})
+    left_out = pa.table({"n": pa.array([*over, *(row.row for row in retried)], pa.int64())})
     duck.register("left_out", left_out)
     for condition, each in groups.items():
         if each.parts:

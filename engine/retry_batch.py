@@ -69,7 +69,7 @@ def prepare_rows(
             ((k.name, ", ".join(k.columns)) for k in entity.target.unique_keys if k.primary),
             ("primary key", ", ".join(entity.identity)),
         )
-        ours = _held_by_ours(preparer.duck, entity, settled.out, existing)
+        ours = held_by_ours(preparer.duck, entity, settled.out, existing)
         held_back |= dict.fromkeys(ours, (names, index, "held by a row already in the target"))
         if ours:
             settled = _transformed(preparer, entity, selected, set(selected.numbers) - set(held_back))
@@ -90,7 +90,8 @@ def _transformed(preparer: Preparer, entity: CheckedEntity, selected: Selected, 
     return Settled(part, out, preparer.transform_file(entity, staged, out), None)
 
 
-def _held_by_ours(duck: duckdb.DuckDBPyConnection, entity: CheckedEntity, out: Path, existing: Path) -> list[int]:
+def held_by_ours(duck: duckdb.DuckDBPyConnection, entity: CheckedEntity, out: Path, existing: Path) -> list[int]:
+    """The numbers of transformed rows whose id a row of another source key has: an upsert would write over that."""
     new_id = "t._ph_id"
     if entity.id_column is None:
         new_id = f"concat_ws(chr(31), {', '.join(f't.{identifier(c)}' for c in entity.identity)})"

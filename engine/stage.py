@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -54,18 +55,23 @@ def stage_parts(
         table = page.rows
         if table.num_rows == 0:
             continue
-        table = table.append_column("_ph_n", pa.array(range(position, position + table.num_rows), pa.int64()))
-        path = part_path(folder, number)
-        with disk_errors():
-            digest, size = write_durably(path, table)
+        part = write_part(paths, entity, number, table, position)
         fault_point("after stage write")
-        low = _key_text(table, key, 0, position)
-        high = tuple(page.last_key) if key else (str(position + table.num_rows - 1),)
-        yield PartStaged(entity.name, number, table.num_rows, low, high, digest, size)
+        yield replace(part, key_high=tuple(page.last_key)) if key else part
         position += table.num_rows
         number += 1
         if stop():
             return
+
+
+def write_part(paths: JobPaths, entity: CheckedEntity, number: int, table: pa.Table, position: int) -> PartStaged:
+    """Writes rows as a part, durably; they are numbered from `position` on. Of no rows, the part has no keys."""
+    key, last = entity.plan.key, table.num_rows - 1
+    table = table.append_column("_ph_n", pa.array(range(position, position + table.num_rows), pa.int64()))
+    with disk_errors():
+        digest, size = write_durably(part_path(paths.stage / entity.name, number), table)
+    low, high = (_key_text(table, key, row, position + row) if last >= 0 else None for row in (0, last))
+    return PartStaged(entity.name, number, table.num_rows, low, high, digest, size)
 
 
 def write_durably(path: Path, table: pa.Table) -> tuple[str, int]:

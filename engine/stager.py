@@ -42,6 +42,12 @@ def recorded_parts(workspace: Workspace, entity: str) -> list[PartStaged]:
     return [found[n] for n in sorted(found)]
 
 
+def first_parts(workspace: Workspace, entity: str) -> list[PartStaged]:
+    """The parts of an entity's first generation: what a load carries over. Those of a sync come after them."""
+    parts, complete = recorded_parts(workspace, entity), completed_stage(workspace, entity)
+    return parts if complete is None else parts[: complete.parts]
+
+
 def completed_stage(workspace: Workspace, entity: str) -> StageCompleted | None:
     """The record that an entity's stage is whole, or None."""
     last = None
@@ -61,7 +67,7 @@ class Stager:
         self._complete = {e.name: completed_stage(ctx.workspace, e.name) for e in ctx.checked.entities}
         # Without a key, reading can't go on in the middle: what was staged before its end is read again.
         self._recorded = {
-            e.name: recorded_parts(ctx.workspace, e.name) if e.plan.key or self._complete[e.name] else []
+            e.name: first_parts(ctx.workspace, e.name) if e.plan.key or self._complete[e.name] else []
             for e in ctx.checked.entities
         }
         self._check_files()
@@ -107,7 +113,8 @@ class Stager:
                         entity=entity.name,
                         rows=rows,
                         parts=count,
-                        snapshot=self._ctx.source.snapshot,
+                        # what an earlier process read is of another instant
+                        snapshot=self._ctx.source.snapshot and not self._recorded[entity.name],
                         counted=item.counted,
                     )
                 )

@@ -7,6 +7,7 @@ field by field (sample.py).
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from connectors.records import FOUND_COLUMNS
 from engine.check import CheckedEntity
 from engine.context import Context, Progress
 from engine.faults import fault_point
+from engine.generation import counted_last, open_generation
 from engine.loaded import loaded_entity
 from engine.persist import persist
 from engine.prepare import Preparer
@@ -135,7 +137,9 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
     complete = completed_stage(ctx.workspace, entity.name)
     if complete is None and not undone:
         problems.append("the stage is not complete: the job did not finish")
-    counted = complete.counted if complete else None
+    if open_generation(ctx.workspace) is not None:
+        problems.append(f"a sync began and didn't end: `migrate sync {ctx.paths.job}` goes on")
+    counted, gone, one_instant = counted_last(ctx.workspace, entity.name) or (None, 0, False)
     path = preparer.folder(entity) / "target.parquet"
     _write(path, target.found_rows(loaded_entity(entity)))
     preparer.crosswalks[entity.name] = path
@@ -156,26 +160,35 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
         notes.append(f"{taken - stayed:,} rows of {len(undone):,} batches were taken back")
     read = rest + stayed
     staged = rest + taken
-    if counted is not None and counted != staged:
+    if gone:
+        notes.append(f"{gone:,} rows of the stage were gone from the source at the last sync")
+    if counted is not None and counted + gone != staged:
         fault = "rows were lost or read twice on the way into the stage"
-        line = f"the source counted {counted:,} rows and the stage holds {staged:,}"
-        if complete is not None and complete.snapshot:
+        line = f"the source counted {counted:,} rows and the stage holds {staged - gone:,}"
+        if one_instant:
             problems.append(f"{line}: {fault}")
         else:
-            problems.append(f"{line}: {fault}, or the source changed meanwhile")
+            again = f"`migrate sync {ctx.paths.job} --full` brings in what changed"
+            problems.append(f"{line}: {fault}, or the source changed meanwhile: {again}")
+    elif counted is not None and not one_instant:
+        notes.append("the stage is not of one instant of the source: a sync brings in what changed while it was read")
     if ask_source:
         try:
             now = ctx.source.count(entity.plan.from_)
-            if now != (counted if counted is not None else staged):
+            if now != (counted if counted is not None else staged - gone):
                 notes.append(f"the source holds {now:,} rows now")
         except PackhorseError as error:
             notes.append(f"the source could not be asked again: {error.what}")
     held = target.quarantined_keys(entity.name)
-    quarantined = sum(n for _, n, _ in held)
-    counts = pa.array([n for _, n, _ in held], pa.int64())
-    duck.register("held_view", pa.table({"key": pa.array([k for k, _, _ in held], pa.string()), "n": counts}))
-    execute(duck, "CREATE OR REPLACE TEMP TABLE held AS SELECT * FROM held_view")
-    duck.unregister("held_view")
+    quarantined = sum(n for _, n, _, _ in held)
+    columns = {"key": pa.array([row[0] for row in held], pa.string())}
+    columns |= {name: pa.array([row[i] for row in held], pa.int64()) for name, i in (("n", 1), ("batch", 3))}
+    _put(duck, "held", pa.table(columns))
+    kept = target.kept_edits(entity.name)
+    names, hashes = [row.old_id for row in kept], [row.edited_hash for row in kept]
+    _put(duck, "kept", pa.table({"old_id": pa.array(names, pa.string()), "hash": pa.array(hashes, pa.string())}))
+    if kept:
+        notes.append(f"{len(kept):,} rows were edited in the target and a sync left them so")
     loaded = execute(
         duck,
         # A row in quarantine that an earlier job loaded stays in the target as it was, and counts once.
@@ -205,7 +218,7 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
         0,
         excluded,
         quarantined,
-        sum(n for _, _, n in held),
+        sum(row[2] for row in held),
         0,
         tuple(problems),
         tuple(notes),
@@ -229,7 +242,8 @@ def _lost_and_doubled(duck: Any) -> list[str]:
     both = execute(
         duck,
         "SELECT s.key FROM (SELECT key FROM staged GROUP BY key HAVING count(*) = 1) s JOIN carried c ON c.old_id = s.key "
-        f"JOIN held h ON h.key = s.key WHERE c.own = 't' LIMIT {MOST_SHOWN}",
+        # what an earlier batch loaded stays when a sync brings a newer version of it that can't be
+        f"JOIN held h ON h.key = s.key WHERE c.own = 't' AND CAST(c.batch AS INTEGER) >= h.batch LIMIT {MOST_SHOWN}",
     )
     twice = execute(duck, f"SELECT new_id FROM carried GROUP BY 1 HAVING count(*) > 1 LIMIT {MOST_SHOWN}")
     lines = []
@@ -248,7 +262,11 @@ def _mismatches(duck: Any) -> list[str]:
     lines = []
     for condition, what in (
         ("found_hash IS NULL", "no longer in the target"),
-        ("found_hash IS NOT NULL AND found_hash <> target_hash", "hold other values than were loaded"),
+        (
+            "found_hash IS NOT NULL AND found_hash <> target_hash "
+            "AND NOT EXISTS (SELECT 1 FROM kept k WHERE k.old_id = carried.old_id AND k.hash = found_hash)",
+            "hold other values than were loaded",
+        ),
         (
             "found_hash IS NOT NULL AND coalesce(found_reference, '') <> coalesce(reference_hash, '')",
             "hold other references than were filled",
@@ -270,12 +288,22 @@ def _ledger_differs(
     """Where the ledger differs from what was counted; `stayed` rows of batches that were taken back are in both."""
     rows = [r for r in ctx.target.ledger() if r.entity == entity.name and r.step == 1 and not r.undone]
     later = ctx.target.retry_totals(entity.name).values()
+    undone = {r.batch for r in ctx.target.ledger() if r.entity == entity.name and r.step == 1 and r.undone}
+    over: Counter[str] = Counter()
+    for batch, outcomes in ctx.target.superseded_counts(entity.name).items():
+        over.update(outcomes if batch not in undone else {})
     moved = sum(each.inserted + each.updated + each.unchanged for each in later)
     sums = {
-        "read": (sum(r.read for r in rows) + stayed, read),
-        "loaded": (sum(r.inserted + r.updated + r.unchanged for r in rows) + stayed + moved, loaded),
-        "excluded": (sum(r.excluded for r in rows) + sum(each.excluded for each in later), excluded),
-        "quarantined": (sum(r.quarantined for r in rows) - sum(each.left for each in later), quarantined),
+        "read": (sum(r.read for r in rows) + stayed - over.total(), read),
+        "loaded": (
+            sum(r.inserted + r.updated + r.unchanged for r in rows) + stayed + moved - over["loaded"],
+            loaded,
+        ),
+        "excluded": (sum(r.excluded for r in rows) + sum(e.excluded for e in later) - over["excluded"], excluded),
+        "quarantined": (
+            sum(r.quarantined for r in rows) - sum(each.left for each in later) - over["quarantined"],
+            quarantined,
+        ),
     }
     return [
         f"the ledger says {name} {said:,}, counted {found:,}" for name, (said, found) in sums.items() if said != found
@@ -302,6 +330,12 @@ def _low_sequence(ctx: Context, entity: CheckedEntity) -> list[str]:
         return []
     low = ctx.target.low_sequence(entity.target, column)
     return [f"the sequence of {column.name} stands at {low[0]:,}, below the highest id {low[1]:,}"] if low else []
+
+
+def _put(duck: Any, name: str, rows: pa.Table) -> None:
+    duck.register("rows_view", rows)
+    execute(duck, f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT * FROM rows_view")
+    duck.unregister("rows_view")
 
 
 def _write(path: Path, batches: Any) -> None:

@@ -33,6 +33,7 @@ from engine.prepare import try_queries
 from engine.quarantine import drop, droppable
 from engine.retry import EditedRows, Retry, RetryOutcome
 from engine.retry_plan import check_next
+from engine.sync import Sync, SyncOptions, SyncOutcome
 from engine.undo import Undo, UndoOutcome
 from engine.verify import Verification, verify
 from workspace.log import Workspace
@@ -136,6 +137,19 @@ class EngineJob:
         assert dropped == found.rows
         return dropped
 
+    def sync(self, **options: Any) -> SyncOutcome:
+        """Brings in what changed in the source, in this process."""
+        with self.latest().running() as ctx:
+            return Sync(ctx, SyncOptions(**options)).run()
+
+    def sync_in_child(self, fault: str = "", **options: Any) -> int:
+        """The same in a process of its own, which kills itself at `fault`; its exit code, -9 for a kill."""
+        child = _CHILDREN.Process(target=_child_syncs, args=(self, fault, options))
+        child.start()
+        child.join(120)
+        assert child.exitcode is not None, "the child hangs"
+        return child.exitcode
+
     def verified(self) -> Verification:
         """What verification finds, under the last plan of the log."""
         with self.latest().running() as ctx:
@@ -148,6 +162,23 @@ class EngineJob:
         child.join(120)
         assert child.exitcode is not None, "the child hangs"
         return child.exitcode
+
+
+def reconciled(job: EngineJob) -> Verification:
+    """What verification finds, which is no problem; asserts that the log tells the same numbers."""
+    found = job.verified()
+    assert found.ok, [e.problems for e in found.entities]
+    with Workspace.open(JobPaths(Path(job.base), job.name)) as workspace:
+        progress = state_at(workspace).progress
+    for entity in found.entities:
+        counts = progress.entities[entity.entity].counts
+        assert (counts.read, counts.loaded, counts.excluded, counts.quarantined) == (
+            entity.read, entity.loaded, entity.excluded, entity.quarantined,
+        )  # fmt: skip
+        failures = progress.entities[entity.entity].failures.values()
+        assert sum(f.count for f in failures) == entity.quarantined
+        assert sum(f.dropped for f in failures) == entity.dropped
+    return found
 
 
 def load_and_verify(job: EngineJob, processes: int = 0) -> None:
@@ -189,6 +220,12 @@ def _child_undoes(job: EngineJob, fault: str) -> None:
     os.environ["PACKHORSE_FAULT"] = fault
     importlib.reload(engine.faults)
     job.undo()
+
+
+def _child_syncs(job: EngineJob, fault: str, options: dict[str, Any]) -> None:
+    os.environ["PACKHORSE_FAULT"] = fault
+    importlib.reload(engine.faults)
+    job.sync(**options)
 
 
 def _child_retries(job: EngineJob, fault: str, plan: str, edited: EditedRows | None) -> None:

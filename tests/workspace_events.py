@@ -121,6 +121,25 @@ EVENTS: dict[type[ev.Event], st.SearchStrategy[Any]] = {
     ev.RowsDropped: st.builds(ev.RowsDropped, name, st.integers(0, 600), count, clusters),
     ev.CrosswalkExported: st.builds(ev.CrosswalkExported, text, st.dictionaries(name, count, max_size=2), text),
     ev.JobCleanedUp: st.builds(ev.JobCleanedUp, text, st.booleans(), st.booleans()),
+    ev.SyncStarted: st.builds(
+        ev.SyncStarted,
+        st.integers(2, 9),
+        st.sampled_from(["keep", "delete", "mark"]),
+        st.booleans(),
+        st.sampled_from(["", "keep", "overwrite", "ask"]),
+    ),
+    ev.GenerationStaged: st.builds(
+        ev.GenerationStaged, name, st.integers(2, 9), *[count] * 7, st.none() | count, count, text, st.booleans()
+    ),
+    ev.BatchSynced: st.builds(
+        ev.BatchSynced,
+        name,
+        st.integers(0, 600),
+        *[count] * 3,
+        st.lists(st.fixed_dictionaries({"batch": st.integers(0, 600), "clusters": clusters}), max_size=2),
+        *[count] * 5,
+    ),
+    ev.SyncCompleted: st.builds(ev.SyncCompleted, st.integers(2, 9)),
     ev.LessonLearnt: st.builds(ev.LessonLearnt, signature, text, st.booleans()),
 }
 

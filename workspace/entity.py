@@ -13,6 +13,7 @@ from workspace.counts import Batch, Counts, Numbered, batch_of
 from workspace.events import (
     BatchCommitted,
     BatchRetried,
+    BatchSynced,
     BatchUndone,
     EntityCompleted,
     Event,
@@ -48,7 +49,7 @@ class Failure:
 class EntityProgress:
     """One entity. `counts` are those of the equation; `filled` counts references filled in the second pass;
     `plan_versions` how many batches each plan version moved. Of a batch that was taken back, which `undone` has,
-    only the rows that stay count: they are loaded."""
+    only the rows that stay count: they are loaded. `kept` counts rows that syncs left as they were edited in the target."""
 
     staged_rows: int = 0
     staged_bytes: int = 0
@@ -65,6 +66,7 @@ class EntityProgress:
     failures: Mapping[str, Failure] = field(default_factory=dict)
     completed: bool = False
     undone: Numbered[BatchUndone] = field(default_factory=Numbered)
+    kept: int = 0
 
     @property
     def dropped(self) -> int:
@@ -88,6 +90,8 @@ class EntityProgress:
                 return self._without_second_pass(event)
             case BatchRetried():
                 return self._with_retry(event)
+            case BatchSynced():
+                return self._with_sync(event)
             case RowsDropped():
                 return self._with_clusters(event.batch, event.clusters)
             case QuarantineSeen():
@@ -179,6 +183,24 @@ class EntityProgress:
             filled=self.filled + filled,
             seconds=self.seconds + event.seconds,
         )._with_clusters(event.batch, event.clusters)
+
+    def _with_sync(self, event: BatchSynced) -> EntityProgress:
+        """With the rows that a batch's rows took the place of, out of its counts: of loaded ones, rows that were
+        updated first, then those left as they were."""
+        batch = self.batches.get(event.batch)
+        if batch is None:
+            return self
+        updated = min(event.loaded, batch.counts.updated)
+        unchanged = min(event.loaded - updated, batch.counts.unchanged)
+        read = event.loaded + event.excluded + event.quarantined
+        gone = Counts(
+            read, event.loaded - updated - unchanged, updated, unchanged, 0, event.excluded, event.quarantined
+        )
+        batches = self.batches.put(event.batch, replace(batch, counts=batch.counts - gone))
+        synced = replace(self, batches=batches, counts=self.counts - gone, kept=self.kept + event.kept)
+        for each in event.clusters:
+            synced = synced._with_clusters(each["batch"], each["clusters"])
+        return synced
 
     def _with_clusters(self, number: int, clusters: Sequence[Mapping[str, Any]]) -> EntityProgress:
         """With what a batch has in quarantine now, in the place of what it had."""

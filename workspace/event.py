@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from workspace.plain import as_confidence, as_key, as_signal, as_text, plain, without_password
 
-Phase = Literal["survey", "match", "preview", "stage", "load", "references", "verify", "done", "undo", "retry"]
+Phase = Literal["survey", "match", "preview", "stage", "load", "references", "verify", "done", "undo", "retry", "sync"]
 Side = Literal["source", "target"]
 Author = Literal["rule", "experience", "choose", "propose", "person", "file"]
 Rung = Literal["rule", "experience", "choose", "propose", "ask"]

@@ -45,6 +45,7 @@ from workspace.events_afterwards import (
     RowsDropped,
     UndoStarted,
 )
+from workspace.events_sync import BatchSynced, GenerationStaged, SyncCompleted, SyncStarted
 
 __all__ = [
     "EVENT_TYPES",
@@ -53,6 +54,7 @@ __all__ = [
     "ActionTaken",
     "BatchCommitted",
     "BatchRetried",
+    "BatchSynced",
     "BatchUndone",
     "BeliefHeld",
     "CrosswalkExported",
@@ -60,6 +62,7 @@ __all__ = [
     "EntityCompleted",
     "Event",
     "FeedbackGiven",
+    "GenerationStaged",
     "Interrupted",
     "JobCleanedUp",
     "JobFinished",
@@ -77,6 +80,8 @@ __all__ = [
     "RowsDropped",
     "Rung",
     "StageCompleted",
+    "SyncCompleted",
+    "SyncStarted",
     "TableProfiled",
     "UndoStarted",
     "Verified",
@@ -351,6 +356,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
         QuarantineSeen, EntityCompleted, RetryMade, Interrupted, Verified, JobFinished, LessonLearnt,
         UndoStarted, BatchUndone, QuarantineRetried, BatchRetried, RowsDropped, CrosswalkExported, JobCleanedUp,
         WorkSpread,
+        SyncStarted, GenerationStaged, BatchSynced, SyncCompleted,
     )
 }  # fmt: skip
 """Every event by the name it has in the log."""

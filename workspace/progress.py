@@ -15,6 +15,7 @@ from workspace.entity import EntityProgress
 from workspace.events import (
     BatchCommitted,
     BatchRetried,
+    BatchSynced,
     BatchUndone,
     DecisionMade,
     EntityCompleted,
@@ -33,6 +34,7 @@ from workspace.events import (
     RetryMade,
     RowsDropped,
     StageCompleted,
+    SyncStarted,
     UndoStarted,
     Verified,
     event_fields,
@@ -172,7 +174,9 @@ class Progress:
                 return replace(self, phase="undo", phases=phases, taken_back=True, **_RUNNING)
             case QuarantineRetried():
                 return replace(self, phase="retry", phases={**self.phases, "retry": at})
-            case BatchUndone() | BatchRetried():
+            case SyncStarted():
+                return replace(self, phase="sync", phases={**self.phases, "sync": at})
+            case BatchUndone() | BatchRetried() | BatchSynced():
                 return replace(self, verified=None, verification={})._with_entity(event.entity, event)
             case PartStaged() | StageCompleted() | QuarantineSeen() | RowsDropped() | EntityCompleted():
                 return self._with_entity(event.entity, event)

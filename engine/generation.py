@@ -1,0 +1,85 @@
+"""Generations of a job's stage, as the log has them: the first is what the job read when it began, each sync is one.
+
+A generation is staged as a whole, at one instant of the source where that has such, or not at all; its parts and
+batches go on in number after those before it. Reads the log alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+from engine.stager import completed_stage, recorded_parts
+from workspace.errors import UsageError
+from workspace.events import GenerationStaged, PartStaged, PhaseStarted, SyncCompleted, SyncStarted
+from workspace.log import Workspace
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One of them. `began` is when its reading began, of what came later the source's state may not be; `staged` is
+    by entity, empty until the whole generation stands; the others as SyncStarted has them."""
+
+    number: int
+    began: datetime
+    deletes: Literal["keep", "delete", "mark"] = "keep"
+    full: bool = False
+    edited: Literal["", "keep", "overwrite", "ask"] = ""
+    staged: Mapping[str, GenerationStaged] = field(default_factory=dict)
+    completed: bool = False
+
+
+def generations(workspace: Workspace) -> list[Generation]:
+    """All generations in order, the first where a load has begun; of a sync that was killed while it read, the last
+    try. Empty where nothing was read."""
+    found: dict[int, Generation] = {}
+    for entry in workspace.events(types=[PhaseStarted, SyncStarted, GenerationStaged, SyncCompleted]):
+        event = entry.event
+        if isinstance(event, PhaseStarted) and event.phase == "load":
+            found.setdefault(1, Generation(1, entry.at, completed=True))
+        elif isinstance(event, SyncStarted):
+            found[event.generation] = Generation(event.generation, entry.at, event.deletes, event.full, event.edited)
+        elif isinstance(event, GenerationStaged):
+            known = found[event.generation]
+            found[event.generation] = replace(known, staged={**known.staged, event.entity: event})
+        elif isinstance(event, SyncCompleted):
+            found[event.generation] = replace(found[event.generation], completed=True)
+    return [found[number] for number in sorted(found)]
+
+
+def open_generation(workspace: Workspace) -> Generation | None:
+    """The sync that stands in the stage and isn't wholly in the target yet, or None."""
+    found = generations(workspace)
+    return found[-1] if found and found[-1].staged and not found[-1].completed else None
+
+
+def refuse_open_generation(workspace: Workspace, job: str) -> None:
+    """UsageError while a sync is under way: its rows would be taken for those of the load."""
+    if open_generation(workspace) is not None:
+        raise UsageError(
+            "a sync of the job began and didn't end", where=f"job {job}", advice=f"`migrate sync {job}` goes on"
+        )
+
+
+def staged_parts(workspace: Workspace, staged: GenerationStaged) -> list[PartStaged]:
+    """The parts of an entity's generation that hold rows."""
+    numbers = range(staged.first, staged.first + staged.parts)
+    return [part for part in recorded_parts(workspace, staged.entity) if part.part in numbers]
+
+
+def counted_last(workspace: Workspace, entity: str) -> tuple[int, int, bool] | None:
+    """How many rows the source counted when the entity was last read, how many more the stage has because the source
+    has them no longer, and whether both are of one instant; None where its first stage isn't whole."""
+    latest = next((g.staged[entity] for g in reversed(generations(workspace)) if entity in g.staged), None)
+    if latest is not None:
+        return latest.counted, latest.gone or 0, latest.snapshot and latest.gone is not None
+    first = completed_stage(workspace, entity)
+    return None if first is None or first.counted is None else (first.counted, 0, first.snapshot)
+
+
+def over_path(folder: Path, part: int) -> Path:
+    """Where the rows lie that a part's rows take the place of: n, key, of_batch, excluded."""
+    return folder / f"over-{part:05d}.parquet"

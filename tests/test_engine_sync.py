@@ -1,0 +1,192 @@
+"""What changed in the source, brought in by a further generation of the same job; killed meanwhile, and taken back.
+
+After each the equation holds by verification's own counts, and the log tells the same numbers.
+"""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from engine.faults import SYNC_POINTS
+from engine.sync import EntitySynced, SyncOutcome
+from sample_data.servers import Database, PostgresServer
+from tests.engine_jobs import EngineJob, copied, reconciled, sqlite_source
+from tests.test_engine_retry import loaded
+
+SOURCE = """
+CREATE TABLE firms(id text primary key, name text, parent text, kind text);
+INSERT INTO firms VALUES ('a', 'Acme', NULL, 'Client'), ('b', 'Bolt', 'a', 'Odd'), ('c', 'Corp', 'x', 'Client'), ('d', 'Dyn', 'b', 'Client');
+CREATE TABLE people(id integer primary key, name text, firm text, born text, deleted int, city text);
+INSERT INTO people VALUES (1, 'Ana', 'a', '1984-02-29', 0, 'Rome'), (2, 'Bo', 'b', '1990-01-01', 0, 'Oslo'), (3, 'Cy', 'd', 'never', 0, 'Bonn'),
+  (4, 'Di', 'a', '1999-09-09', 1, 'Lima'), (5, 'Ed', 'c', '1970-01-01', 0, 'Kiev'), (6, 'Flo', 'a', '1971-01-01', 0, 'Graz');
+"""
+CHANGES = """
+INSERT INTO firms VALUES ('x', 'Xeno', NULL, 'Client');
+UPDATE firms SET kind = 'Client' WHERE id = 'b';
+UPDATE people SET born = '1980-01-01' WHERE id = 3;
+UPDATE people SET deleted = 0 WHERE id = 4;
+UPDATE people SET name = 'Eddy', firm = 'x' WHERE id = 5;
+UPDATE people SET born = 'gone' WHERE id = 1;
+INSERT INTO people VALUES (7, 'Gus', 'x', '1981-01-01', 0, 'Nice'), (0, 'Zed', 'a', '1982-01-01', 0, 'Brno'), (8, 'Hal', 'a', 'bad', 0, 'Linz');
+DELETE FROM people WHERE id = 6;
+"""
+TARGET = """
+CREATE TYPE kind AS ENUM ('customer', 'other');
+CREATE TABLE companies(id uuid primary key, name text UNIQUE, parent_id uuid REFERENCES companies, kind kind);
+CREATE TABLE persons(id bigint GENERATED ALWAYS AS IDENTITY primary key, name text, company_id uuid NOT NULL REFERENCES companies, born date,
+  city text, deleted_at timestamptz);
+"""
+PLAN = """
+entities:
+  people:
+    from: people
+    to: persons
+    key: id
+    id: sequence
+    where: deleted = 0
+    deleted: {column: deleted_at}
+    fields: {name: {from: name}, company_id: {from: firm, ref: firms}, born: {from: born}, city: {from: city}}
+  firms:
+    from: firms
+    to: companies
+    key: id
+    id: uuid5
+    fields: {name: {from: name}, parent_id: {from: parent, ref: firms, missing: 'null'}, kind: {from: kind, map: kinds}}
+value_maps:
+  kinds: {Client: customer}
+"""
+PEOPLE = "SELECT p.name, c.name, p.born::text, p.city FROM persons p JOIN companies c ON c.id = p.company_id ORDER BY 1"
+FIRMS = "SELECT c.name, p.name FROM companies c LEFT JOIN companies p ON p.id = c.parent_id ORDER BY 1"
+
+
+@pytest.fixture
+def cloud(postgres: PostgresServer, postgres_database: Database) -> Iterator[psycopg.Connection[Any]]:
+    postgres_database.run(TARGET)
+    with postgres.connect(postgres_database.name) as connection:
+        yield connection
+
+
+@pytest.fixture
+def job(postgres_database: Database, cloud: Any, tmp_path: Path) -> EngineJob:
+    """Loaded, in batches of two rows: one firm and two people are in quarantine."""
+    source = sqlite_source(tmp_path / "legacy.db", SOURCE)
+    return loaded(EngineJob(str(tmp_path), "job", PLAN, source, postgres_database.socket_dsn, batch_rows=2))
+
+
+def change(job: EngineJob, script: str) -> None:
+    with sqlite3.connect(job.source.removeprefix("sqlite:///")) as connection:
+        connection.executescript(script)
+    connection.close()
+
+
+def found(outcome: SyncOutcome) -> dict[str, dict[str, Any]]:
+    """By entity, what isn't zero."""
+    plain = EntitySynced("")
+    return {
+        e.entity: {k: v for k, v in vars(e).items() if v != getattr(plain, k) and k not in ("entity", "snapshot", "seen", "counted")}
+        for e in outcome.entities
+    }  # fmt: skip
+
+
+def test_what_changed_comes_in_and_nothing_else_is_touched(job: EngineJob, cloud: psycopg.Connection[Any]) -> None:
+    before = cloud.execute("SELECT id, xmin FROM persons WHERE name IN ('Ana', 'Flo')").fetchall()
+    change(job, CHANGES)
+    outcome = job.sync()
+    assert found(outcome) == {
+        "firms": {
+            "new": 1, "changed": 1, "again": 2, "gone": 0, "inserted": 2, "unchanged": 2, "freed": 1, "references": 3,
+        },
+        "people": {"new": 3, "changed": 4, "again": 1, "gone": 1, "inserted": 5, "updated": 1, "quarantined": 2, "freed": 2},
+    }  # fmt: skip
+    assert cloud.execute(FIRMS).fetchall() == [
+        ("Acme", None), ("Bolt", "Acme"), ("Corp", "Xeno"), ("Dyn", "Bolt"), ("Xeno", None)
+    ]  # fmt: skip
+    assert cloud.execute(PEOPLE).fetchall() == [
+        ("Ana", "Acme", "1984-02-29", "Rome"), ("Bo", "Bolt", "1990-01-01", "Oslo"), ("Cy", "Dyn", "1980-01-01", "Bonn"),
+        ("Di", "Acme", "1999-09-09", "Lima"), ("Eddy", "Xeno", "1970-01-01", "Kiev"), ("Flo", "Acme", "1971-01-01", "Graz"),
+        ("Gus", "Xeno", "1981-01-01", "Nice"), ("Zed", "Acme", "1982-01-01", "Brno"),
+    ]  # fmt: skip
+    assert cloud.execute("SELECT id, xmin FROM persons WHERE name IN ('Ana', 'Flo')").fetchall() == before
+    assert cloud.execute("SELECT key, code FROM packhorse.quarantine ORDER BY 1").fetchall() == [
+        ("1", "cast"), ("8", "cast")
+    ]  # fmt: skip
+    people = next(e for e in reconciled(job).entities if e.entity == "people")
+    assert (people.read, people.loaded, people.excluded, people.quarantined) == (9, 7, 0, 2)
+    assert outcome.lag > 0
+
+
+def test_a_sync_of_nothing_changes_nothing(job: EngineJob, cloud: psycopg.Connection[Any]) -> None:
+    job.sync()
+    change(job, CHANGES)
+    job.sync()
+    held = {
+        name: copied(cloud, sql.SQL(f"SELECT * FROM {name}")) for name in ("companies", "persons", "packhorse.ledger")
+    }
+    assert found(job.sync()) == {"firms": {"gone": 0}, "people": {"gone": 1}}
+    assert held == {name: copied(cloud, sql.SQL(f"SELECT * FROM {name}")) for name in held}
+    reconciled(job)
+
+
+# -- killed -----------------------------------------------------------------------------------------
+
+PASSED = {
+    "sync begun": 1, "sync parts written": 1, "sync staged": 1, "sync ledger taken": 6, "sync rows superseded": 6,
+    "sync rows in": 6, "sync before commit": 6, "sync after commit": 6, "sync after checkpoint": 8, "sync between passes": 1,
+    "sync before completed": 1,
+}  # fmt: skip
+KILLS = [f"{point}:{n}" for point, most in PASSED.items() for n in sorted({1, most} if "commit" in point else {most})]
+LOOKED_AT = {
+    "firms": FIRMS,
+    "people": "SELECT x.old_id, p.name, p.company_id, p.born, p.city FROM persons p LEFT JOIN packhorse.crosswalk x ON x.new_id = p.id::text",
+    "crosswalk": "SELECT e.name, x.batch, x.old_id, x.source_hash, x.target_hash, x.reference_hash FROM packhorse.crosswalk x JOIN packhorse.entity e ON e.id = x.entity_id",
+    "quarantine": "SELECT q.entity_id, q.batch, q.row, q.key, q.field, q.code, q.signature, q.detail, q.raw::text, q.status FROM packhorse.quarantine q",
+    "superseded": "SELECT * FROM packhorse.superseded",
+    "kept": "SELECT entity_id, batch, old_id, fields, asked, edited_hash FROM packhorse.kept",
+    "ledger": "SELECT entity_id, batch, step, read, inserted, updated, unchanged, excluded, quarantined, checksum FROM packhorse.ledger",
+}  # fmt: skip
+
+
+def dumps(connection: psycopg.Connection[Any]) -> dict[str, str]:
+    return {name: copied(connection, sql.SQL(statement)) for name, statement in LOOKED_AT.items()}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What the target holds after a sync that nothing disturbed."""
+    database = postgres.new_database()
+    database.run(TARGET)
+    folder = tmp_path_factory.mktemp("job")
+    job = EngineJob(
+        str(folder), "job", PLAN, sqlite_source(folder / "legacy.db", SOURCE), database.socket_dsn, batch_rows=2
+    )
+    loaded(job)
+    change(job, CHANGES)
+    job.sync()
+    with postgres.connect(database.name) as connection:
+        held = dumps(connection)
+    postgres.drop(database)
+    return held
+
+
+def test_every_place_is_tried() -> None:
+    assert set(PASSED) == set(SYNC_POINTS)
+
+
+@pytest.mark.parametrize("kill", KILLS)
+def test_killed_and_run_again(
+    kill: str, job: EngineJob, cloud: psycopg.Connection[Any], undisturbed: dict[str, str]
+) -> None:
+    change(job, CHANGES)
+    assert job.sync_in_child(kill) == -signal.SIGKILL
+    job.sync()
+    assert dumps(cloud) == undisturbed
+    reconciled(job)
+    assert found(job.sync())["firms"] == {"gone": 0}
