@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent.draft import Draft, draft
-from agent.job_request import TOLERATED, JobOutcome, JobRequest, Step, Watch, begin_job, dsn_again, schema_of
+from agent.job_request import TOLERATED, JobOutcome, JobRequest, Step, Watch, begin_job, dsn_again, schema_of, too_many
 from agent.ladder import AUTONOMY, Ladder
 from agent.loop import Loop, last_plan
 from agent.models.protocol import Encoder, Model
@@ -395,9 +395,8 @@ class _Run:
             return "not verified", 1
         if held:
             return "waiting", WaitingForPersonError.exit_code
-        limit = self._request.tolerate * loaded.read if self._request.tolerate < 1 else self._request.tolerate
         left = sum(entity.quarantined - entity.dropped for entity in verified.entities)
-        return ("done", 3) if left > limit else ("done", 0)
+        return ("done", 3 if too_many(loaded.read, left, self._request.tolerate) else 0)
 
     def _end(
         self, outcome: str, code: int, plan: Plan, held: dict[str, tuple[str, ...]], shown: Preview | None,

@@ -22,6 +22,13 @@ from workspace.state import state_at
 
 TOLERATED = 0.1
 """The share of rows that may be in quarantine, unless told otherwise."""
+
+
+def too_many(read: int, quarantined: int, tolerate: float) -> bool:
+    """True where more rows are in quarantine than `tolerate` (see JobRequest) allows."""
+    return quarantined > (tolerate * read if tolerate < 1 else tolerate)
+
+
 _MASK = "***"
 
 

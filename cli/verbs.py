@@ -21,6 +21,7 @@ from cli.quarantine_retry import drop, retry
 from cli.resume import resume
 from cli.run import run
 from cli.status import status
+from cli.sync import sync
 from cli.undo import undo
 from cli.verify import verify
 
@@ -66,6 +67,7 @@ app.add_typer(quarantine.app, name="quarantine")
 app.command()(answer)
 app.command()(verify)
 app.command()(undo)
+app.command()(sync)
 app.command()(cleanup)
 app.command()(doctor)
 app.add_typer(model.app, name="model")

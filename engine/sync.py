@@ -181,9 +181,10 @@ class Sync:
         ctx = self._ctx
         self._persist("taking the job", self._take)
         self._catch_up()
+        edited = self._under_way.edited if self._under_way else self._options.edited
+        if edited:
+            ctx = self._ctx = replace(ctx, checked=_with_policy(ctx.checked, edited))
         generation = self._under_way or self._stage()
-        if generation.edited:
-            ctx = self._ctx = replace(ctx, checked=_with_policy(ctx.checked, generation.edited))
         preparer = Preparer(ctx.paths, ctx.checked, f"sync-{generation.number}")
         try:
             for entity in self._concerned(generation):

@@ -210,8 +210,15 @@ class GenerationReader:
         return bool(execute(self._duck, f"SELECT count(*) FROM {name}")[0][0])
 
     def _drive_again(self, read: EntityRead, arrived: dict[str, bool]) -> None:
-        """Rows that didn't change but refer to one that arrives: what was missing, or kept them out, may be there."""
+        """Rows that didn't change but refer to one that arrives: what was missing, or kept them out, may be there. And
+        rows that an earlier sync left as they were edited, where the plan may say otherwise now."""
         entity = read.entity
+        policies = {entity.plan.edited, *(planned.plan.edited for planned in entity.fields)}
+        left = [row.old_id for row in self._ctx.target.kept_edits(entity.name) if row.asked or "overwrite" in policies]
+        self._duck.register("left_view", pa.table({"key": pa.array(left, pa.string())}))
+        again, latest = self._table("again", entity), self._table("latest", entity)
+        execute(self._duck, f"INSERT INTO {again} SELECT n FROM {latest} WHERE key IN (SELECT key FROM left_view)")
+        self._duck.unregister("left_view")
         for planned in entity.fields:
             if planned.plan.ref is None or not arrived.get(planned.plan.ref) or not read.before:
                 continue
@@ -225,9 +232,8 @@ class GenerationReader:
             arrivals = self._table("arrivals", self._ctx.checked.entity(planned.plan.ref))
             execute(
                 self._duck,
-                f"INSERT INTO {self._table('again', entity)} SELECT _ph_n FROM ({source}) WHERE lower(trim({text})) IN (SELECT key FROM {arrivals})",
+                f"INSERT INTO {again} SELECT _ph_n FROM ({source}) WHERE lower(trim({text})) IN (SELECT key FROM {arrivals})",
             )
-        again, latest = self._table("again", entity), self._table("latest", entity)
         execute(
             self._duck,
             f"CREATE OR REPLACE TEMP TABLE {again} AS SELECT DISTINCT n FROM {again} JOIN {latest} USING (n) "

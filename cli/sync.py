@@ -1,0 +1,81 @@
+"""`migrate sync`: brings in what changed in the source since the job read it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from cli.opened_job import opened_job
+from cli.options import AsJson, Job, here
+from cli.signals import stop_on_signals
+from cli.systems import GivenSource, GivenTarget
+from cli.views import sync as view
+from cli.views.live import LiveView
+from cli.views.output import on_stderr, on_stdout, print_json
+from workspace.errors import WaitingForPersonError
+from workspace.paths import find_job
+from workspace.state import State, state_at
+
+if TYPE_CHECKING:
+    from engine.sync import SyncOutcome
+
+TOO_MANY = 3
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only read and show what changed; write nothing.")]
+EditedRows = Annotated[
+    Literal["keep", "overwrite", "ask"] | None,
+    typer.Option(
+        "--edited",
+        help="For rows that somebody edited in the target, in the place of what the plan's entities say.",
+    ),
+]
+
+
+def sync(
+    job: Job = None,
+    edited: EditedRows = None,
+    source: GivenSource = None,
+    target: GivenTarget = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> int:
+    """Bring in what changed in the source since the job last read it: rows that are new, changed, or mended.
+
+    The source is read again and compared with the stage; what differs is a further generation of it and goes over in
+    batches, each once. Rows that somebody edited in the target are not written over unless the plan or --edited says
+    so; with `ask`, they are listed and the exit code is 4. Interrupted or killed, the same command goes on.
+
+    JSON: `job`, `generation`, `done` (false for a dry run), `since` (when the generation before was read),
+    `lag_seconds` (from then until now), `entities`, a list of objects with `entity`, `seen`, `counted` (in the source),
+    `new`, `changed`, `again` (unchanged, driven once more for a row that they refer to), `gone` (or null), `snapshot`,
+    and of those brought in `inserted`, `updated`, `unchanged`, `excluded`, `quarantined`, `freed` (from the
+    quarantine), `kept`, `asked`, `deleted`, `marked`, `stayed`, `references`; `skipped` (entities without a key), `asked`,
+    `kept_rows`, a list of objects with `entity`, `key`, `id`, `fields`, `asked`; and `exit_code`.
+    """
+    from engine.sync import Sync, SyncOptions
+
+    paths = find_job(here(), job)
+    with (
+        stop_on_signals() as stop,
+        LiveView(on_stderr(), "sync") as live,
+        opened_job(paths, source, target, progress=live, stop=stop) as context,
+    ):
+        syncing = Sync(context, SyncOptions(edited=edited or ""))
+        outcome = syncing.foresee() if dry_run else syncing.run()
+        code = _code(outcome, state_at(context.workspace))
+    if as_json:
+        print_json({"job": paths.job, **outcome.to_dict(), "exit_code": code})
+    else:
+        view.show(on_stdout(), paths.job, outcome)
+    return code
+
+
+def _code(outcome: SyncOutcome, state: State) -> int:
+    from agent.job_request import TOLERATED, too_many
+
+    if outcome.asked:
+        return WaitingForPersonError.exit_code
+    progress, tolerate = state.progress, float(state.belief.options.get("tolerate", TOLERATED))
+    left = progress.counts.quarantined - sum(entity.dropped for entity in progress.entities.values())
+    return TOO_MANY if outcome.done and too_many(progress.counts.read, left, tolerate) else 0
