@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
 
+from connectors.protocols import Source
 from connectors.relation import about
 from engine.check import CheckedEntity
 from engine.context import Context
@@ -55,6 +56,15 @@ def completed_stage(workspace: Workspace, entity: str) -> StageCompleted | None:
         if isinstance(entry.event, StageCompleted) and entry.event.entity == entity:
             last = entry.event
     return last
+
+
+def count_read(source: Source, entity: CheckedEntity, *, whole: bool) -> int:
+    """How many rows the source holds, by its own count, once they were read. Where the `whole` was one answer, that is
+    those of the answer and those that lack a key: to join and count them all would take the old server as long as to
+    read them."""
+    if not whole or source.answered is None:
+        return source.count(entity.plan.from_)
+    return source.answered + (source.count(entity.plan.from_, entity.plan.key) if entity.plan.key else 0)
 
 
 class Stager:
@@ -154,20 +164,11 @@ class Stager:
                     self._put(part)
                     if self._stopping():
                         return
-                counted = self._count(entity, whole=not done)
+                counted = count_read(source, entity, whole=not done)
                 self._expected[entity.name] = counted
                 self._put(_Done(entity.name, counted))
         except BaseException as error:
             self._put(error)
-
-    def _count(self, entity: CheckedEntity, *, whole: bool) -> int:
-        """How many rows the source holds, by its own count. Where the `whole` was one answer, that is those of the
-        answer and those that lack a key: to join and count them all would take the old server as long as to read them.
-        """
-        source, relation = self._ctx.source, entity.plan.from_
-        if not whole or source.answered is None:
-            return source.count(relation)
-        return source.answered + (source.count(relation, entity.plan.key) if entity.plan.key else 0)
 
     def _stopping(self) -> bool:
         return self._ended.is_set()

@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from connectors.relation import about
 from engine.check import CheckedEntity
 from engine.compile import key_sql, source_hash_sql, stage_columns
 from engine.context import Context, Progress
@@ -24,7 +25,7 @@ from engine.prepare import Preparer
 from engine.query import identifier, literal, read_parts
 from engine.retried_rows import stage_keys
 from engine.stage import part_path, write_durably, write_part
-from engine.stager import recorded_parts
+from engine.stager import count_read, recorded_parts
 from engine.transform import execute, fetch
 from workspace.disk import disk_errors
 from workspace.errors import InterruptedJobError, PlanError
@@ -126,7 +127,7 @@ class GenerationReader:
 
     def _read_pages(self, read: EntityRead) -> None:
         ctx, entity = self._ctx, read.entity
-        read.counted = ctx.source.count(entity.plan.from_)
+        expected = ctx.source.count(about(entity.plan.from_, ctx.source.dialect))
         read.snapshot = ctx.source.snapshot
         folder = self._scratch / entity.name
         with disk_errors():
@@ -144,7 +145,8 @@ class GenerationReader:
                 pq.write_table(page.rows.append_column("_ph_i", numbers), path, compression="lz4")
             read.pages.append(path)
             read.seen += rows
-            ctx.progress(Progress("stage", entity.name, read.seen, read.counted))
+            ctx.progress(Progress("stage", entity.name, read.seen, max(expected, read.seen)))
+        read.counted = count_read(ctx.source, entity, whole=True)
 
     # -- comparing --------------------------------------------------------------------------------
 
