@@ -24,11 +24,13 @@ from connectors.protocols import Catalogue, Source
 from connectors.target import Target
 from engine.check import CheckedPlan, check_plan
 from engine.context import Context, Progress
+from engine.course import load_on_course
 from engine.executors.choice import INLINE, Choice
-from engine.load import LoadOutcome, load
+from engine.load import LoadOutcome
 from engine.plan import Plan, dump_plan, load_plan
 from engine.prepare import try_queries
 from engine.preview import Preview, preview
+from engine.rehearsal import refuse_unfinished
 from engine.verify import Verification, verify
 from workspace.errors import (
     CatalogueError,
@@ -76,7 +78,7 @@ def run_job(
     (None, or None from it: it waits); `deciders` take the place of the model that the request names. Raises PackhorseError with the exit code to give:
     UsageError and its kin before anything moved, InterruptedJobError when `stop` said so (resumable)."""
     given = load_plan(request.plan_path) if request.plan_path is not None else None
-    with _opened(request, progress, stop, confirm, ask, deciders) as run:
+    with opened_run(request, progress, stop, confirm, ask, deciders) as run:
         return run.go(given)
 
 
@@ -89,19 +91,19 @@ def draft_job(
 ) -> JobOutcome:
     """As far as the plan: surveys and decides, reads no rows into a stage and moves none. What was decided
     is kept in the job, and `run_job` of the same name goes on with it. Raises as `run_job` does."""
-    with _opened(request, progress, stop, lambda preview: False, None, deciders) as run:
+    with opened_run(request, progress, stop, lambda preview: False, None, deciders) as run:
         return run.draft()
 
 
 @contextmanager
-def _opened(
+def opened_run(
     request: JobRequest,
     progress: Watch,
     stop: Callable[[], bool],
     confirm: Callable[[Preview], bool],
     ask: Ask | None,
-    deciders: Deciders | None,
-) -> Iterator[_Run]:
+    deciders: Deciders | None = None,
+) -> Iterator[Run]:
     """Both systems connected, the job locked and begun."""
     source, target = Dsn.parse(request.source_dsn), Dsn.parse(request.target_dsn)
     job = request.job or new_job_name(request.source_dsn, request.target_dsn)
@@ -120,7 +122,7 @@ def _opened(
         request.choice.check(paths, to_system.schema)
         workspace = stack.enter_context(Workspace.open(paths, write=True))
         begin_job(workspace, request, job, source, target, to_system.schema)
-        run = _Run(
+        run = Run(
             request, paths, workspace, from_system, to_system, source.identity, progress, stop, confirm, ask, deciders
         )  # fmt: skip
         stack.callback(run.close)
@@ -135,6 +137,7 @@ def resume_job(
     target_dsn: str | None = None,
     executor: str | None = None,
     stage: str | None = None,
+    stray: float | None = None,
     progress: Watch = lambda step: None,
     stop: Callable[[], bool] = lambda: False,
     confirm: Callable[[Preview], bool] = lambda preview: True,
@@ -146,6 +149,7 @@ def resume_job(
     Raises WorkspaceError where there is no such job, UsageError where a DSN has to be given again."""
     paths = find_job(base or Path.cwd(), job)
     with Workspace.open(paths) as workspace:
+        refuse_unfinished(workspace)
         begun = next((e.event for e in workspace.events(types=[JobStarted]) if isinstance(e.event, JobStarted)), None)
     if begun is None:
         raise WorkspaceError(
@@ -166,12 +170,13 @@ def resume_job(
         tolerate=float(options.get("tolerate", TOLERATED)),
         zone=options.get("zone"),
         choice=Choice.of(executor, stage or ("" if executor == INLINE else str(options.get("stage", ""))), target),
+        stray=stray,
         base=paths.base,
     )
     return run_job(request, progress=progress, stop=stop, confirm=confirm, ask=ask)
 
 
-class _Run:
+class Run:
     """One process's part of a job."""
 
     def __init__(
@@ -179,8 +184,8 @@ class _Run:
         identity: str, progress: Watch, stop: Callable[[], bool], confirm: Callable[[Preview], bool], ask: Ask | None,
         deciders: Deciders | None,
     ) -> None:  # fmt: skip
-        self._request, self._paths, self._workspace = request, paths, workspace
-        self._source, self._target, self._identity = source, target, identity
+        self.request, self.paths, self.workspace = request, paths, workspace
+        self._source, self.target, self._identity = source, target, identity
         self._progress, self._stop, self._confirm, self._ask = progress, stop, confirm, ask
         self._deciders = deciders
         self._catalogue: Catalogue = target.catalogue()
@@ -199,75 +204,80 @@ class _Run:
 
     def go(self, given: Plan | None) -> JobOutcome:
         """The phases in order. Records how it ended, whatever way."""
-        return self._ended(lambda: self._phases(given))
+        return self.ended(lambda: self._phases(given))
 
     def draft(self) -> JobOutcome:
         """Survey and match alone. Records how it ended, whatever way."""
-        return self._ended(self._draft)
+        return self.ended(self._draft)
 
     def _draft(self) -> JobOutcome:
         drafted, plan = self._plan(None)
         held = drafted.held if drafted is not None else {}
         return replace(self._end("drafted", 0, plan, held, None), draft=drafted)
 
-    def _ended(self, act: Callable[[], JobOutcome]) -> JobOutcome:
+    def ended(self, act: Callable[[], JobOutcome]) -> JobOutcome:
+        """What `act` gives. Records how it ended, whatever way."""
         try:
             outcome = act()
         except InterruptedJobError:
-            self._workspace.record(Interrupted("SIGINT"), JobFinished("interrupted", InterruptedJobError.exit_code))
+            self.workspace.record(Interrupted("SIGINT"), JobFinished("interrupted", InterruptedJobError.exit_code))
             raise
         except WaitingForPersonError as error:
-            self._workspace.record(JobFinished("waiting", error.exit_code))
+            self.workspace.record(JobFinished("waiting", error.exit_code))
             raise
         except PackhorseError as error:
-            self._workspace.record(JobFinished(f"failed: {error.what}"[:200], error.exit_code))
+            self.workspace.record(JobFinished(f"failed: {error.what}"[:200], error.exit_code))
             raise
-        self._workspace.record(JobFinished(outcome.outcome, outcome.exit_code))
+        self.workspace.record(JobFinished(outcome.outcome, outcome.exit_code))
         return outcome
 
-    def _phases(self, given: Plan | None) -> JobOutcome:
+    def checked(self, given: Plan | None) -> tuple[Draft | None, CheckedPlan]:
+        """The plan to go by, checked, and the draft that it comes from. WaitingForPersonError where it is empty."""
         drafted, plan = self._plan(given)
-        held = drafted.held if drafted is not None else {}
         if not plan.entities:
             raise WaitingForPersonError(
                 "nothing can be moved before a person answers",
-                where=f"job {self._paths.job}",
-                advice=f"migrate answer {self._paths.job}",
+                where=f"job {self.paths.job}",
+                advice=f"migrate answer {self.paths.job}",
             )
-        checked = check_plan(plan, self._source, self._catalogue)
-        begun = self._begun()
+        return drafted, check_plan(plan, self._source, self._catalogue)
+
+    def _phases(self, given: Plan | None) -> JobOutcome:
+        drafted, checked = self.checked(given)
+        held = drafted.held if drafted is not None else {}
+        begun = self.begun()
         if drafted is None and not begun:
-            try_queries(self._paths, checked)
+            try_queries(self.paths, checked)
         shown: Preview | None = None
-        if self._request.dry_run or (not begun and (drafted is not None or not self._request.yes)):
-            shown, checked = self._preview(checked, drafted is not None)
-        if self._request.dry_run:
+        if self.request.dry_run or (not begun and (drafted is not None or not self.request.yes)):
+            shown, checked = self.previewed(checked, drafted is not None)
+        if self.request.dry_run:
             return self._end("dry run", 0, checked.plan, held, shown)
         if not begun and shown is not None and not self._confirm(shown):
             return self._end("declined", InterruptedJobError.exit_code, checked.plan, held, shown)
-        loaded = load(self._context(checked))
+        loaded = load_on_course(self.context(checked), self.request.stray)
         if drafted is not None:
-            context, ladder = self._context(checked), self._ladder()
+            context, ladder = self.context(checked), self._ladder()
             checked = recover(context, drafted.whole, self._catalogue, ladder, self._experience)
-        verified = verify(self._context(checked), ask_source=False)
+        verified = verify(self.context(checked), ask_source=False)
         self._learn(verified.ok)
-        self._workspace.record(PhaseStarted("done"))
+        self.workspace.record(PhaseStarted("done"))
         return self._end(*self._verdict(loaded, verified, held), checked.plan, held, shown, loaded, verified)
 
     # -- the plan ---------------------------------------------------------------------------------
 
     def _plan(self, given: Plan | None) -> tuple[Draft | None, Plan]:
         """The plan to go by: the one given, the log's where rows have begun to move by a given one, or a draft."""
-        last = last_plan(self._workspace)
+        last = last_plan(self.workspace)
         if given is not None or (last is not None and self._given_before()):
             plan = given if given is not None else last
             assert plan is not None
-            loop = Loop(self._workspace, self._frozen(plan, last), self._catalogue)
+            loop = Loop(self.workspace, self._frozen(plan, last), self._catalogue)
             return None, self._kept(loop.keep_version("file", "given"))
         self._open_model()
         drafted = draft(
-            self._source, self._catalogue, self._workspace, model=self._model, encoder=self._encoder,
-            autonomy=self._request.autonomy, experience=self._experience, zone=self._request.zone,
+            self._source, self._catalogue, self.workspace, model=self._model, encoder=self._encoder,
+            autonomy=self.request.autonomy, experience=self._experience, zone=self.request.zone,
             watch=self._watch, on_call=self._count, keep=lambda plan: self._frozen(plan, last),
             person=self._person if self._ask is not None else None,
         )  # fmt: skip
@@ -275,13 +285,13 @@ class _Run:
 
     def _given_before(self) -> bool:
         begun = next(
-            (e.event for e in self._workspace.events(types=[JobStarted]) if isinstance(e.event, JobStarted)), None
+            (e.event for e in self.workspace.events(types=[JobStarted]) if isinstance(e.event, JobStarted)), None
         )
         return begun is not None and bool(begun.options.get("plan"))
 
     def _frozen(self, plan: Plan, last: Plan | None) -> Plan:
         """The plan, with entities whose rows have begun to move as they were, maps included."""
-        begun = self._begun()
+        begun = self.begun()
         if last is None or not begun:
             return plan
         entities, maps = dict(plan.entities), dict(plan.value_maps)
@@ -292,29 +302,27 @@ class _Run:
                     maps[planned.map] = last.value_maps[planned.map]
         return plan.model_copy(update={"entities": entities, "value_maps": maps, "version": last.version})
 
-    def _begun(self) -> set[str]:
+    def begun(self) -> set[str]:
         """The entities whose rows have begun to move."""
         return {
-            e.event.entity
-            for e in self._workspace.events(types=[BatchCommitted])
-            if isinstance(e.event, BatchCommitted)
+            e.event.entity for e in self.workspace.events(types=[BatchCommitted]) if isinstance(e.event, BatchCommitted)
         }
 
     def _kept(self, plan: Plan) -> Plan:
         """Writes the plan beside the log, for a person to read."""
-        file = self._paths.plans / f"plan-{plan.version}.yaml"
+        file = self.paths.plans / f"plan-{plan.version}.yaml"
         file.touch(mode=0o600)
         file.write_text(dump_plan(plan), encoding="utf-8")
         return plan
 
     # -- the phases -------------------------------------------------------------------------------
 
-    def _preview(self, checked: CheckedPlan, ours: bool) -> tuple[Preview, CheckedPlan]:
+    def previewed(self, checked: CheckedPlan, ours: bool) -> tuple[Preview, CheckedPlan]:
         """The preview; of a plan that we drafted again after remedies were found."""
-        shown = preview(self._context(checked))
+        shown = preview(self.context(checked))
         if not ours:
             return shown, checked
-        loop = Loop(self._workspace, checked.plan, self._catalogue)
+        loop = Loop(self.workspace, checked.plan, self._catalogue)
         ladder = self._ladder()
         self._applied = find_remedies(shown, checked.plan, self._catalogue, ladder, loop, self._experience)
         loop.flush()
@@ -322,25 +330,25 @@ class _Run:
             return shown, checked
         plan = self._kept(loop.keep_version("rule", "remedies for what the preview found"))
         checked = check_plan(plan, self._source, self._catalogue)
-        return preview(self._context(checked)), checked
+        return preview(self.context(checked)), checked
 
     def _ladder(self) -> Ladder:
         return Ladder(
-            self._workspace, model=self._model, encoder=self._encoder, experience=self._experience,
-            autonomy=self._request.autonomy, on_call=self._count, person=self._person if self._ask is not None else None,
+            self.workspace, model=self._model, encoder=self._encoder, experience=self._experience,
+            autonomy=self.request.autonomy, on_call=self._count, person=self._person if self._ask is not None else None,
         )  # fmt: skip
 
-    def _context(self, checked: CheckedPlan) -> Context:
+    def context(self, checked: CheckedPlan) -> Context:
         return Context(
-            self._paths,
-            self._workspace,
+            self.paths,
+            self.workspace,
             self._source,
-            self._target,
+            self.target,
             checked,
             self._identity,
             self._passed_on,
             self._stop,
-            choice=self._request.choice,
+            choice=self.request.choice,
         )
 
     def _passed_on(self, step: Progress) -> None:
@@ -349,8 +357,8 @@ class _Run:
     def _watch(self, phase: str, what: str, done: int, total: int) -> None:
         if self._stop():
             raise InterruptedJobError(
-                "interrupted; nothing was written to the target", where=f"job {self._paths.job}",
-                advice=f"migrate resume {self._paths.job}",
+                "interrupted; nothing was written to the target", where=f"job {self.paths.job}",
+                advice=f"migrate resume {self.paths.job}",
             )  # fmt: skip
         self._progress(Step(phase, what, done, total, 0, self._calls))
 
@@ -369,7 +377,7 @@ class _Run:
         return None
 
     def _open_model(self) -> None:
-        if self._model is not None or (self._request.model == "none" and self._deciders is None):
+        if self._model is not None or (self.request.model == "none" and self._deciders is None):
             return
         if self._deciders is not None:
             self._model, self._encoder = self._deciders()
@@ -377,14 +385,14 @@ class _Run:
         from agent.models.open import open_model  # loads a native library; not for a job that needs no model
 
         if self._encoder is None:
-            self._model, self._encoder = open_model(self._request.model)
+            self._model, self._encoder = open_model(self.request.model)
 
     def _learn(self, held: bool) -> None:
         """A remedy that was taken is a lesson, by whether the job was verified with it."""
         for applied in self._applied:
             if self._experience is not None:
                 self._experience.record("failure", applied.signature, applied.remedy, held)
-            self._workspace.record(LessonLearnt(applied.signature, applied.remedy, held))
+            self.workspace.record(LessonLearnt(applied.signature, applied.remedy, held))
 
     # -- the end ----------------------------------------------------------------------------------
 
@@ -396,14 +404,14 @@ class _Run:
         if held:
             return "waiting", WaitingForPersonError.exit_code
         left = sum(entity.quarantined - entity.dropped for entity in verified.entities)
-        return ("done", 3 if too_many(loaded.read, left, self._request.tolerate) else 0)
+        return ("done", 3 if too_many(loaded.read, left, self.request.tolerate) else 0)
 
     def _end(
         self, outcome: str, code: int, plan: Plan, held: dict[str, tuple[str, ...]], shown: Preview | None,
         loaded: LoadOutcome | None = None, verified: Verification | None = None,
     ) -> JobOutcome:  # fmt: skip
-        questions = len(open_questions(self._workspace))
-        return JobOutcome(self._paths.job, outcome, code, plan, shown, loaded, verified, held, questions)
+        questions = len(open_questions(self.workspace))
+        return JobOutcome(self.paths.job, outcome, code, plan, shown, loaded, verified, held, questions)
 
 
 def _experience() -> ExperienceStore | None:

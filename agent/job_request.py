@@ -13,6 +13,7 @@ from engine.executors.choice import Choice
 from engine.load import LoadOutcome
 from engine.plan import Plan
 from engine.preview import Preview
+from engine.rehearsal import Rehearsal
 from engine.verify import Verification
 from workspace.errors import UsageError
 from workspace.events import JobCleanedUp, JobStarted, UndoStarted
@@ -35,9 +36,10 @@ _MASK = "***"
 @dataclass(frozen=True)
 class JobRequest:
     """What to do. `zone` is the time zone of the source's clock, where it is known. `tolerate` is how many rows
-    may be in quarantine at the end: a share of those read below 1, else a number of rows. `ledger_schema` is what our
-    schema in the target is called, where another name than the job's own or the usual one is wanted. `choice` says who
-    loads."""
+    may be in quarantine at the end: a share of those read below 1, else a number of rows. `stray` is, in the same
+    way, how many rows more than rehearsed may be excluded or in quarantine; None for what was allowed before.
+    `ledger_schema` is what our schema in the target is called, where another name than the job's own or the usual one
+    is wanted. `choice` says who loads."""
 
     source_dsn: str
     target_dsn: str
@@ -49,6 +51,7 @@ class JobRequest:
     yes: bool = False
     tolerate: float = TOLERATED
     zone: str | None = None
+    stray: float | None = None
     ledger_schema: str | None = None
     choice: Choice = field(default_factory=Choice)
     base: Path = field(default_factory=Path.cwd)
@@ -68,7 +71,7 @@ class Step:
 
 @dataclass(frozen=True)
 class JobOutcome:
-    """What became of the job. `outcome` is done, drafted, dry run, declined, waiting or not verified; `held` names the
+    """What became of the job. `outcome` is done, drafted, rehearsed, dry run, declined, waiting or not verified; `held` names the
     entities that wait for a person and their questions; `draft` is the whole draft where the job ended with it."""
 
     job: str
@@ -80,6 +83,7 @@ class JobOutcome:
     verification: Verification | None = None
     held: dict[str, tuple[str, ...]] = field(default_factory=dict)
     questions: int = 0
+    rehearsal: Rehearsal | None = None
     draft: Draft | None = None
 
 

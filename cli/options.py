@@ -63,6 +63,18 @@ PlanFile = Annotated[
 ]
 
 
+Stray = Annotated[
+    float | None,
+    typer.Option(
+        "--stray",
+        min=0,
+        metavar="SHARE|ROWS",
+        help="How many rows more than rehearsed may be excluded or in quarantine before the job stops: a share of"
+        " those read below 1, else rows. Default: 0.01, and never fewer than 10 rows.",
+    ),
+]
+
+
 def here() -> Path:
     """The folder that jobs lie under: the one that `migrate` was called in."""
     return Path.cwd()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from cli.conduct import conduct
-from cli.options import AsJson, Executor, Job, StagePlace, Yes, here
+from cli.options import AsJson, Executor, Job, StagePlace, Stray, Yes, here
 from cli.systems import GivenSource, GivenTarget
 from workspace.paths import find_job
 
@@ -16,6 +16,7 @@ def resume(
     target: GivenTarget = None,
     executor: Executor = None,
     stage: StagePlace = None,
+    stray: Stray = None,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> int:
@@ -37,5 +38,6 @@ def resume(
         target_dsn=target,
         executor=executor,
         stage=stage,
+        stray=stray,
     )
     return conduct(paths.job, act, yes=yes, as_json=as_json)

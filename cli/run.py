@@ -8,7 +8,20 @@ from typing import Annotated
 import typer
 
 from cli.conduct import conduct
-from cli.options import AsJson, Autonomy, Executor, LedgerSchema, Model, PlanFile, Source, StagePlace, Target, Yes, here
+from cli.options import (
+    AsJson,
+    Autonomy,
+    Executor,
+    LedgerSchema,
+    Model,
+    PlanFile,
+    Source,
+    StagePlace,
+    Stray,
+    Target,
+    Yes,
+    here,
+)
 
 JobName = Annotated[
     str | None, typer.Option("--job", metavar="NAME", help="The job's name; one is made up without it.")
@@ -42,6 +55,7 @@ def run(
     ledger_schema: LedgerSchema = None,
     executor: Executor = None,
     stage: StagePlace = None,
+    stray: Stray = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
@@ -71,6 +85,7 @@ def run(
         zone=zone,
         ledger_schema=ledger_schema,
         choice=Choice.of(executor or INLINE, stage or "", target),
+        stray=stray,
         base=here(),
     )
     return conduct(job or "migrate run", partial(run_job, request), yes=yes, as_json=as_json)

@@ -18,6 +18,7 @@ from cli.inspect import inspect
 from cli.jobs import jobs
 from cli.preview import preview
 from cli.quarantine_retry import drop, retry
+from cli.rehearse import rehearse
 from cli.resume import resume
 from cli.run import run
 from cli.status import status
@@ -56,6 +57,7 @@ def _migrate(
 
 app.command()(run)
 app.command()(resume)
+app.command()(rehearse)
 app.add_typer(plan.app, name="plan")
 app.command()(preview)
 app.command()(jobs)

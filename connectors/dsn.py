@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote, quote_plus
@@ -15,6 +16,7 @@ from urllib.parse import quote, quote_plus
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+from connectors.copy_of_target import Copy
 from connectors.protocols import Source
 from connectors.target import Target
 from workspace.errors import DsnError
@@ -169,6 +171,26 @@ def open_target(dsn: Dsn | str, schema: str | None = None) -> Target:
     from connectors.postgres import PostgresTarget
 
     return PostgresTarget(dsn, schema) if schema is not None else PostgresTarget(dsn)
+
+
+def open_copy(
+    dsn: Dsn, target: Target, filled: Sequence[str], folder: Path, into: Dsn | None
+) -> AbstractContextManager[Copy]:
+    """An empty copy of a target that is open, and whose DSN is given: in a server of our own that goes with the block,
+    or `into` an empty database, which stays. `filled` are the tables that rows will go into; `folder` is for files.
+
+    DsnError where `into` can't be one; within the block's entry CatalogueError where one of the tables can't be made,
+    UsageError where `into` isn't empty, JobFailedError."""
+    from connectors.postgres import PostgresTarget
+    from connectors.postgres_copy import empty_copy
+
+    assert isinstance(target, PostgresTarget)
+    if into is not None and into.system != "postgres":
+        raise DsnError(
+            f"{_SCHEMES[into.system]} can't stand in for the target", where=into.masked,
+            advice="name an empty PostgreSQL database: postgresql://user@host/database",
+        )  # fmt: skip
+    return empty_copy(dsn, target, filled, folder, into)
 
 
 def _resolve(text: str, environment: Mapping[str, str]) -> str:

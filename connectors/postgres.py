@@ -15,8 +15,8 @@ from psycopg import sql
 
 from connectors.grants import Grant, TableUse
 from connectors.postgres_catalogue import read_catalogue
-from connectors.postgres_cleanup import PostgresCleanup
 from connectors.postgres_grants import target_grants
+from connectors.postgres_measures import PostgresMeasures
 from connectors.postgres_rows import found_row, held_json, name_of, same_row, shown_id
 from connectors.postgres_undo_list import PostgresUndoList
 from connectors.protocols import Catalogue, Column, Kind, Table, TargetLostError, UniqueKey
@@ -39,7 +39,7 @@ SELECT key, known, edited, differs FROM (
 """
 
 
-class PostgresTarget(PostgresCleanup):
+class PostgresTarget(PostgresMeasures):
     """A connection to one PostgreSQL database; implements `connectors.target.Target`."""
 
     # -- what is there ----------------------------------------------------------------------------

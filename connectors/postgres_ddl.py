@@ -10,7 +10,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,10 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
+from connectors.copy_of_target import Difference
 from connectors.dsn import Dsn
 from connectors.embedded import postgres_binaries
 from connectors.postgres_connection import connect
-from connectors.postgres_schema import SCHEMA
 from connectors.protocols import Catalogue, Table
 from connectors.scratch import ScratchServer
 from workspace.errors import CatalogueError, JobFailedError, UsageError
@@ -33,18 +33,7 @@ _LEFT_OUT = ("--no-owner", "--no-privileges", "--no-tablespaces")
 _PLACE = "rehearsal"
 """The name of the database in the scratch server."""
 
-_SCHEMAS_OF_SERVER = "n.nspname NOT LIKE 'pg\\_%%' AND n.nspname NOT IN ('information_schema', %(ours)s)"
-
-
-@dataclass(frozen=True)
-class Difference:
-    """Something of the target that its copy lacks or has otherwise: what, and why, in the server's words or ours."""
-
-    what: str
-    why: str
-
-    def __str__(self) -> str:
-        return f"{self.what}: {self.why}"
+_SCHEMAS_OF_SERVER = "n.nspname NOT LIKE 'pg\\_%%' AND n.nspname <> 'information_schema' AND n.nspname <> ALL(%(ours)s)"
 
 
 def make_database(original: Dsn, server: ScratchServer) -> tuple[Dsn, list[Difference]]:
@@ -53,8 +42,7 @@ def make_database(original: Dsn, server: ScratchServer) -> tuple[Dsn, list[Diffe
     with connect(original) as there:
         facts = there.execute(
             "SELECT pg_encoding_to_char(encoding), datcollate, datctype, to_jsonb(d) ->> 'datlocprovider', "
-            "coalesce(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale'), current_user, "
-            "(SELECT string_agg(quote_ident(s), ', ' ORDER BY n) FROM unnest(current_schemas(false)) WITH ORDINALITY u(s, n)) "
+            "coalesce(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale'), current_user "
             "FROM pg_database d WHERE datname = current_database()"
         ).fetchone()
         settings = there.execute(
@@ -63,7 +51,7 @@ def make_database(original: Dsn, server: ScratchServer) -> tuple[Dsn, list[Diffe
             "AND setrole IN (0, (SELECT oid FROM pg_roles WHERE rolname = current_user)) ORDER BY setrole, setdatabase"
         ).fetchall()
     assert facts is not None
-    encoding, collate, ctype, provider, locale, user, path = facts
+    encoding, collate, ctype, provider, locale, user = facts
     differences = []
     server.make_user(user)
     with server.connect() as here:
@@ -81,9 +69,18 @@ def make_database(original: Dsn, server: ScratchServer) -> tuple[Dsn, list[Diffe
                 )
             except psycopg.Error as error:
                 differences.append(Difference(f"setting {name}", _line(error)))
-    place = server.dsn(_PLACE, user)
-    parameters = {**place.parameters, **({"schema": path} if path else {})}
-    return Dsn("postgres", user=user, database=_PLACE, parameters=parameters), differences
+    return with_path(original, server.dsn(_PLACE, user)), differences
+
+
+def with_path(original: Dsn, place: Dsn) -> Dsn:
+    """`place` with the search path that the original's user has, unless it names its own: tables then go by the same
+    names."""
+    with connect(original) as there:
+        found = there.execute(
+            "SELECT string_agg(quote_ident(s), ', ' ORDER BY n) FROM unnest(current_schemas(false)) WITH ORDINALITY u(s, n)"
+        ).fetchone()
+    path = found[0] if found else None
+    return replace(place, parameters={**({"schema": path} if path else {}), **place.parameters})
 
 
 def _locale(provider: str | None, collate: str, ctype: str, locale: str | None) -> sql.Composable:
@@ -154,21 +151,20 @@ def differences_of_places(original: Dsn, place: Dsn) -> list[Difference]:
     return found
 
 
-def copy_schema(original: Dsn, place: Dsn, file: Path) -> list[Difference]:
-    """Makes in `place` all that the original's own DDL makes there, our own schema left out; what it can't have.
+def copy_schema(original: Dsn, place: Dsn, file: Path, ours: Sequence[str]) -> list[Difference]:
+    """Makes in `place` all that the original's own DDL makes there, our own schemas, `ours`, left out; what it can't have.
 
     `file` is written on the way. JobFailedError where pg_dump can't be had, is older than the server, or fails."""
     differences = []
     with connect(original) as there:
-        hidden_schemas, hidden_tables = _out_of_sight(there)
+        hidden_schemas, hidden_tables = _out_of_sight(there, ours)
     for schema in hidden_schemas:
         differences.append(Difference(f"schema {schema}", "the target's user has no USAGE on it"))
     for table in hidden_tables:
         differences.append(Difference(f"table {table}", "the target's user has no SELECT on it"))
-    left_out = [
-        *_LEFT_OUT, "--no-publications", "--no-subscriptions", "--no-security-labels", f"--exclude-schema={SCHEMA}",
-        *(f"--exclude-schema={schema}" for schema in hidden_schemas), *(f"--exclude-table={t}" for t in hidden_tables),
-    ]  # fmt: skip
+    left_out = [*_LEFT_OUT, "--no-publications", "--no-subscriptions", "--no-security-labels"]
+    left_out += [f"--exclude-schema={schema}" for schema in [*map(_quoted, ours), *hidden_schemas]]
+    left_out += [f"--exclude-table={table}" for table in hidden_tables]
     said = _program(
         "pg_dump", original, "--schema-only", "--format=custom", "--lock-wait-timeout=30s", f"--file={file}", *left_out
     )
@@ -219,17 +215,17 @@ def _has_icu(here: psycopg.Connection[Any]) -> bool:
     return True
 
 
-def _out_of_sight(there: psycopg.Connection[Any]) -> tuple[list[str], list[str]]:
+def _out_of_sight(there: psycopg.Connection[Any], ours: Sequence[str]) -> tuple[list[str], list[str]]:
     """Schemas and tables, quoted, that the user may not look at, which pg_dump would fail on."""
     schemas = there.execute(
         f"SELECT quote_ident(nspname) FROM pg_namespace n WHERE {_SCHEMAS_OF_SERVER} AND NOT has_schema_privilege(oid, 'USAGE') ORDER BY 1",
-        {"ours": SCHEMA},
+        {"ours": list(ours)},
     ).fetchall()
     tables = there.execute(
         "SELECT format('%%I.%%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
         f"WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND {_SCHEMAS_OF_SERVER} AND has_schema_privilege(n.oid, 'USAGE') "
         "AND NOT has_table_privilege(c.oid, 'SELECT') ORDER BY 1",
-        {"ours": SCHEMA},
+        {"ours": list(ours)},
     ).fetchall()
     return [row[0] for row in schemas], [row[0] for row in tables]
 
@@ -255,6 +251,7 @@ def _program(name: str, place: Dsn, *arguments: str) -> str | None:
         done = subprocess.run(
             [str(program), *arguments, "--dbname", make_conninfo(**parameters)],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment, check=False,
+            start_new_session=True,  # Ctrl-C is for the job, which stops in order
         )  # fmt: skip
     except OSError as error:
         raise JobFailedError(
@@ -362,6 +359,10 @@ def check_made(differences: Sequence[Difference], made: Catalogue, wanted: Catal
             f"the table {name} can't be made for the rehearsal: {why or 'its DDL is not in the dump'}",
             advice="rehearse where it can: --into DSN of an empty database on a server like the target's",
         )
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _line(error: psycopg.Error) -> str:

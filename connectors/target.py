@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from connectors.grants import Grant, TableUse
+from connectors.measures import Room, Way
 from connectors.protocols import Catalogue, Column, LedgerRow, Table, UniqueKey
 from connectors.records import (
     EditedRow,
@@ -185,6 +186,16 @@ class Target(Protocol):
 
     def dangling(self, table: Table, column: str, referred: Table, id_column: str) -> int:
         """How many rows of `table` hold something in `column` that no row of `referred` has as its id."""
+        ...
+
+    # -- measures ---------------------------------------------------------------------------------
+
+    def room(self, tables: Sequence[Table]) -> Room:
+        """The room that tables and our own records take now, and how much was written to the server's log so far."""
+        ...
+
+    def way(self) -> Way:
+        """How far away the target is; nothing is written to find out."""
         ...
 
     # -- the job ----------------------------------------------------------------------------------

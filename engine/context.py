@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from connectors.protocols import Source
+from connectors.protocols import LedgerRow, Source
 from connectors.target import Target
 from engine.check import CheckedPlan
 from engine.executors.choice import Choice
@@ -46,9 +46,14 @@ def _no_progress(_: Progress) -> None:
     pass
 
 
+def _no_judge(_: LedgerRow) -> None:
+    pass
+
+
 @dataclass
 class Context:
-    """One run. `stop` is polled between batches; `progress` is called often and must be cheap.
+    """One run. `stop` is polled between batches; `progress` is called often and must be cheap. `after_batch` is called
+    with each batch of a load that is committed and in the log; what it raises stops the load.
 
     `source_identity` and the entity's name are what a row of the crosswalk belongs to. `processes` is how many may
     transform beside this one; `choice` says who loads.
@@ -65,3 +70,4 @@ class Context:
     batch_rows: int = field(default=BATCH_ROWS)
     processes: int = field(default_factory=processes_here)
     choice: Choice = field(default_factory=Choice)
+    after_batch: Callable[[LedgerRow], None] = _no_judge

@@ -132,6 +132,7 @@ def _recover(ctx: Context, key: tuple[str, int, int], started: float) -> LedgerR
 def _record_recovered(ctx: Context, row: LedgerRow, seconds: float) -> None:
     seen = ctx.target.clusters(row.entity, row.batch) if row.step == 1 and row.quarantined else []
     ctx.workspace.record(_event(row, seconds, recovered=True), *_clusters(row.entity, row.batch, seen))
+    ctx.after_batch(row)
 
 
 class _Loading:
@@ -230,6 +231,7 @@ class _Loading:
             self._ctx.workspace.record(_event(landed.row, seconds), *clusters)
         self._quarantined += self._ledger[key].quarantined
         fault_point("after checkpoint")
+        self._ctx.after_batch(self._ledger[key])
 
     def _carry_over(self) -> None:
         transforming: deque[tuple[PartStaged, Future[tuple[Path, Counts]]]] = deque()
@@ -330,6 +332,7 @@ class _Loading:
             clusters = _clusters(entity.name, part.part, [(*names, count) for names, count in sorted(seen.items())])
             ctx.workspace.record(_event(did.row, time.monotonic() - started), *clusters)
         fault_point("after checkpoint")
+        ctx.after_batch(self._ledger[key])
 
 
 def _fill_references(

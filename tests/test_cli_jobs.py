@@ -91,7 +91,7 @@ class Job:
         """Keeps rows out of a table, not readers; yields what waits until a batch stands before it."""
         with psycopg.connect(self.dsn) as holder:
             holder.execute(f"LOCK TABLE {table} IN SHARE MODE".encode())
-            yield lambda: _until(
+            yield lambda: until(
                 lambda: bool(
                     self.server.rows(
                         "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
@@ -101,7 +101,7 @@ class Job:
             )
 
 
-def _until(true: Callable[[], bool], seconds: float = 60) -> None:
+def until(true: Callable[[], bool], seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, "it did not come to pass"

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from connectors import postgres_ddl as ddl
+from connectors.copy_of_target import Difference
 from connectors.dsn import Dsn
 from connectors.postgres import PostgresTarget
 from connectors.protocols import Catalogue
@@ -34,6 +35,7 @@ BEGIN IF NEW."na""me" = 'Mallory; $x$' THEN RAISE EXCEPTION 'no %', NEW."na""me"
 CREATE TRIGGER "tri'gger" BEFORE INSERT ON "odd ""one""; --"."ta'ble" FOR EACH ROW EXECUTE FUNCTION refuse();
 CREATE INDEX ON "odd ""one""; --"."ta'ble" (lower("na""me" COLLATE "C"));
 CREATE SCHEMA packhorse;
+COMMENT ON SCHEMA packhorse IS 'packhorse 1';
 CREATE TABLE packhorse.ledger (id int);
 """
 TABLE = '"odd ""one""; --"."ta\'ble"'
@@ -58,7 +60,7 @@ def copy(target: Database, scratch: ScratchServer, folder: Path, user: str = "po
     original = Dsn.parse(target.socket_dsn.replace("postgres@", f"{user}@"))
     place, found = ddl.make_database(original, scratch)
     found += ddl.differences_of_places(original, place)
-    found += ddl.copy_schema(original, place, folder / "schema.dump")
+    found += ddl.copy_schema(original, place, folder / "schema.dump", ["packhorse"])
     return place, [str(each) for each in found]
 
 
@@ -157,7 +159,7 @@ def test_what_the_user_may_not_see_is_told(copied: Database, scratch: ScratchSer
         assert "table public.secret: the target's user has no SELECT on it" in told
         assert 'CREATE TABLE public.people: schema "hidden" does not exist' in told
         there, here = PostgresTarget(Dsn.parse(copied.socket_dsn)), PostgresTarget(place)
-        differences = [ddl.Difference(*line.split(": ", 1)) for line in told]
+        differences = [Difference(*line.split(": ", 1)) for line in told]
         ddl.check_made(differences, here.catalogue(), there.catalogue(), ["statuses"])
         with pytest.raises(CatalogueError, match=r'people can.t be made .*schema "hidden" does not exist') as refused:
             ddl.check_made(differences, here.catalogue(), there.catalogue(), ["statuses", "people"])
@@ -177,11 +179,11 @@ def test_a_dump_that_is_too_old_is_one_line(
     place, _ = ddl.make_database(original, scratch)
     monkeypatch.setenv("PACKHORSE_POSTGRES", str(OLDER))
     with pytest.raises(JobFailedError, match=r"pg_dump is of version 15\.\d+, the server of 18") as refused:
-        ddl.copy_schema(original, place, tmp_path / "schema.dump")
+        ddl.copy_schema(original, place, tmp_path / "schema.dump", ["packhorse"])
     assert "PACKHORSE_POSTGRES" in refused.value.advice
     monkeypatch.setenv("PACKHORSE_POSTGRES", str(tmp_path))
     with pytest.raises(JobFailedError, match="pg_dump can't be run"):
-        ddl.copy_schema(original, place, tmp_path / "schema.dump")
+        ddl.copy_schema(original, place, tmp_path / "schema.dump", ["packhorse"])
 
 
 def test_a_database_that_holds_something_is_left_alone(postgres_database: Database) -> None:
@@ -205,6 +207,6 @@ def test_a_password_stays_out_of_the_arguments(
     monkeypatch.setattr(ddl.subprocess, "run", watched)
     original = Dsn.parse(copied.dsn)  # by TCP, where the password is asked for
     place, _ = ddl.make_database(original, scratch)
-    assert ddl.copy_schema(original, place, tmp_path / "schema.dump") == []
+    assert ddl.copy_schema(original, place, tmp_path / "schema.dump", ["packhorse"]) == []
     assert len(seen) == 2
     assert original.password not in " ".join(part for arguments in seen for part in arguments)

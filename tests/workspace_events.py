@@ -140,6 +140,8 @@ EVENTS: dict[type[ev.Event], st.SearchStrategy[Any]] = {
         *[count] * 5,
     ),
     ev.SyncCompleted: st.builds(ev.SyncCompleted, st.integers(2, 9)),
+    ev.Rehearsed: st.builds(ev.Rehearsed, count, facts, facts),
+    ev.StrayAllowed: st.builds(ev.StrayAllowed, st.floats(0, 1e6)),
     ev.LessonLearnt: st.builds(ev.LessonLearnt, signature, text, st.booleans()),
 }
 

@@ -126,3 +126,9 @@ class SourceLostError(JobFailedError):
     """The source broke off in the middle of a read; reading can go on after the last whole page."""
 
     code = "PH-504"
+
+
+class StrayedError(JobFailedError):
+    """The job does otherwise than its rehearsal did; what was committed stays, and it can be resumed."""
+
+    code = "PH-505"

@@ -8,7 +8,9 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from workspace.plain import as_confidence, as_key, as_signal, as_text, plain, without_password
 
-Phase = Literal["survey", "match", "preview", "stage", "load", "references", "verify", "done", "undo", "retry", "sync"]
+Phase = Literal[
+    "survey", "match", "preview", "stage", "load", "references", "verify", "done", "undo", "retry", "sync", "rehearse",
+]  # fmt: skip
 Side = Literal["source", "target"]
 Author = Literal["rule", "experience", "choose", "propose", "person", "file"]
 Rung = Literal["rule", "experience", "choose", "propose", "ask"]

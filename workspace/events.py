@@ -45,6 +45,7 @@ from workspace.events_afterwards import (
     RowsDropped,
     UndoStarted,
 )
+from workspace.events_rehearsal import Rehearsed, StrayAllowed
 from workspace.events_sync import BatchSynced, GenerationStaged, SyncCompleted, SyncStarted
 
 __all__ = [
@@ -76,10 +77,12 @@ __all__ = [
     "QuarantineSeen",
     "QuestionAnswered",
     "QuestionAsked",
+    "Rehearsed",
     "RetryMade",
     "RowsDropped",
     "Rung",
     "StageCompleted",
+    "StrayAllowed",
     "SyncCompleted",
     "SyncStarted",
     "TableProfiled",
@@ -357,6 +360,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
         UndoStarted, BatchUndone, QuarantineRetried, BatchRetried, RowsDropped, CrosswalkExported, JobCleanedUp,
         WorkSpread,
         SyncStarted, GenerationStaged, BatchSynced, SyncCompleted,
+        Rehearsed, StrayAllowed,
     )
 }  # fmt: skip
 """Every event by the name it has in the log."""

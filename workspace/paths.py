@@ -107,9 +107,29 @@ class JobPaths:
             ) from error
         return self
 
+    @property
+    def rehearsal(self) -> RehearsalPaths:
+        """The places of the job's rehearsal."""
+        return RehearsalPaths(self.base, self.job)
+
     def exists(self) -> bool:
         """True where the job has a workspace."""
         return self.database.is_file()
+
+
+@dataclass(frozen=True)
+class RehearsalPaths(JobPaths):
+    """A rehearsal has a folder and a log of its own within the job's, over the job's own stage."""
+
+    @property
+    def folder(self) -> Path:
+        """Within the job's folder; may be removed whenever no process holds the job's lock."""
+        return super().folder / "rehearsal"
+
+    @property
+    def stage(self) -> Path:
+        """The job's."""
+        return super().folder / "stage"
 
 
 def check_job_name(name: str) -> str:

@@ -13,6 +13,7 @@ _BY_OUTCOME = {
     "dry run": "previewed",
     "drafted": "drafted",
     "declined": "declined",
+    "rehearsed": "rehearsed",
     "undone": "undone",
     "cleaned up": "cleaned up",
 }
@@ -21,7 +22,8 @@ _BY_CODE = {0: "done", 3: "done", 4: "waiting", 130: "interrupted"}
 
 def job_state(progress: Progress, holder: str | None) -> str:
     """running, done, failed, waiting (for a person), interrupted, stopped (killed, or never ended), undone (taken
-    back), cleaned up (its records taken out of the target), or, where no row was to move, drafted, previewed or declined."""
+    back), cleaned up (its records taken out of the target), or, where no row was to move, drafted, previewed,
+    declined or rehearsed."""
     if holder:
         return "running"
     if progress.exit_code is None:
