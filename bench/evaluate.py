@@ -122,14 +122,13 @@ class _Evaluation:
     ) -> None:  # fmt: skip
         self._scenario, self._setting, self._database, self._maker = scenario, setting, database, maker
         self._folder, self._deciders = folder, deciders
-        self._source = f"sqlite:///{folder / 'source.db'}"
-        source = open_source(self._source)
+        source = open_source(maker.dsn)
         tables = source.catalogue().tables.items()
         self._schema = {name: [c.name for c in table.columns] for name, table in tables}
         source.close()
         self._person = GoldPerson(scenario, self._schema)
         self._request = JobRequest(
-            self._source, database.socket_dsn, job="eval", model=setting.model, autonomy=setting.autonomy, yes=True, base=folder,
+            maker.dsn, database.socket_dsn, job="eval", model=setting.model, autonomy=setting.autonomy, yes=True, base=folder,
         )  # fmt: skip
         self._paths = JobPaths(folder, "eval")
         self._notes: list[str] = []

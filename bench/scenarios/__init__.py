@@ -31,6 +31,7 @@ class _Told(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     text: str
+    form: Literal["sqlite", "csv"] = "sqlite"
     zone: str = "UTC"
     country: str = ""
     faults: tuple[Fault, ...] = ()
@@ -40,13 +41,14 @@ class _Told(BaseModel):
 
 @dataclass(frozen=True)
 class Scenario:
-    """One migration. `zone` is that of the source's clock and `country` where telephone numbers without one are from,
+    """One migration. The old system is a SQLite file, or in the `form` of a folder of CSV files; `zone` is that of the source's clock and `country` where telephone numbers without one are from,
     as the people who kept the records know; `faults` are what goes wrong on the way, with the SQL of each in `fault`."""
 
     family: str
     short: str
     split: Split
     text: str
+    form: Literal["sqlite", "csv"]
     zone: str
     country: str
     faults: tuple[Fault, ...]
@@ -100,7 +102,7 @@ def scenarios(*wanted: str) -> list[Scenario]:
             continue
         found.append(
             Scenario(
-                family, short, split, told.text, told.zone, told.country, told.faults, told.fault, told.options
+                family, short, split, told.text, told.form, told.zone, told.country, told.faults, told.fault, told.options
             )
         )  # fmt: skip
     return found

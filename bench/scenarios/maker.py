@@ -6,6 +6,7 @@ made messy. The same seed gives the same rows.
 
 from __future__ import annotations
 
+import csv
 import json
 import random
 import sqlite3
@@ -64,14 +65,14 @@ class Maker:
     """One scenario's rows, drawn and written. Use as `records.make(maker, **scenario.options)`, then `close`."""
 
     def __init__(self, scenario: Scenario, folder: Path, seed: int = 1) -> None:
-        """`folder` gets `source.db` and `truth/`; it must not hold them yet."""
+        """`folder` gets `source.db` (and `files/`, where the form is CSV) and `truth/`; it must not hold them yet."""
         self.scenario = scenario
         self.gold: Plan = scenario.gold()
         self.draw = random.Random(f"{scenario.name} {seed}")
         self._zone = ZoneInfo(scenario.zone)
         self._truth = folder / "truth"
         self._truth.mkdir(parents=True)
-        self._file = folder / "source.db"
+        self._file, self._files = folder / "source.db", folder / "files"
         self._connection = sqlite3.connect(self._file)
         self._connection.executescript(scenario.file("source.sql").read_text(encoding="utf-8"))
         self._columns: dict[str, list[str]] = {}
@@ -79,6 +80,11 @@ class Maker:
         self._excluded: dict[str, set[str]] = {name: set() for name in self.gold.entities}
         self._reasons: list[tuple[str, str, str, str]] = []
         self._held: dict[str, set[str]] = {name: set() for name in self.gold.entities}
+
+    @property
+    def dsn(self) -> str:
+        """What a job is given as its source."""
+        return str(self._files) if self.scenario.form == "csv" else f"sqlite:///{self._file}"
 
     # -- both sides -------------------------------------------------------------------------------
 
@@ -118,9 +124,10 @@ class Maker:
         self._reasons.append((entity, _key(key), field, code))
 
     def close(self) -> None:
-        """Writes what is left: the file of the old system and the truth."""
+        """Writes what is left: the old system and the truth."""
         self._connection.commit()
         self._connection.close()
+        self._export()
         counts = {}
         for entity, rows in self._wanted.items():
             plan = self.gold.entities[entity]
@@ -148,6 +155,20 @@ class Maker:
         facts = {"scenario": self.scenario.name, "counts": counts, "entities": entities}
         (self._truth / "counts.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
 
+    def _export(self) -> None:
+        """The tables as CSV files, where that is the form: NULL as nothing, all else quoted where it has to be."""
+        if self.scenario.form != "csv":
+            return
+        self._files.mkdir(exist_ok=True)
+        connection = sqlite3.connect(self._file)
+        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            rows = connection.execute('SELECT * FROM "' + name.replace('"', '""') + '"')
+            with (self._files / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
+                writer = csv.writer(file)
+                writer.writerow([column[0] for column in rows.description])
+                writer.writerows(rows)
+        connection.close()
+
     def _led_to(self, entity: str, missing: str, key: str | None) -> str | None:
         gone = key is not None and (key in self._held[entity] or key in self._excluded[entity])
         if key is None or (gone and missing == "null"):
@@ -160,6 +181,7 @@ class Maker:
         connection.executescript(script)
         connection.commit()
         connection.close()
+        self._export()
 
     # -- what to draw -----------------------------------------------------------------------------
 
