@@ -182,6 +182,9 @@ def _host(name: str, source: ColumnProfile) -> Conversion:
 
 def _boolean(name: str, source: ColumnProfile, target: Column, table: Table, country: str) -> Conversion:
     total = sum(n for _, n in source.top)
+    if source.minus_one:
+        inner = _or_default(f"replace({quoted(name)}, '-', '')", source, target)
+        return Conversion(1.0, 0.2, sql=f"boolean({inner})", notes=("yes is written as -1",))
     inner = _or_default(quoted(name), source, target)
     good = sum(n for v, n in source.top if v.casefold() in _TRUTHS) / max(1, total)
     fit = good if good >= 0.9 else good * 0.3

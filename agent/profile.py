@@ -102,6 +102,12 @@ class ColumnProfile:
         return self.traits.get(name, 0.0)
 
     @property
+    def minus_one(self) -> bool:
+        """True for a column of 0 and -1 alone: yes as Access and Visual Basic write it."""
+        values = {v for v, _ in self.top}
+        return "-1" in values and values <= {"0", "-1"} and self.distinct <= 2
+
+    @property
     def picklist(self) -> bool:
         """True where few values repeat often, as a list that people choose from does."""
         return 0 < self.distinct <= PICKLIST_MAX and self.filled >= 3 * self.distinct and self.longest <= 80

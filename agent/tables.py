@@ -90,7 +90,7 @@ def row_filter(relation: Relation, table: Table) -> Filter | None:
         profile = origin.profile
         if origin.through or not profile.filled or meaning.qualifiers:
             continue
-        if meaning.core == {"deleted"} and profile.trait("boolean") == 1.0:
+        if meaning.core == {"deleted"} and (profile.trait("boolean") == 1.0 or profile.minus_one):
             total = sum(n for _, n in profile.top)
             kept = sum(n for v, n in profile.top if v.casefold() in ("0", "false", "f", "no", "n", "nein", "non"))
             if not kept:

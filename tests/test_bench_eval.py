@@ -31,6 +31,7 @@ def test_the_gold_plan_gives_the_gold_output(scenario: Scenario, postgres: Postg
         maker.change(scenario.fault["new_value"])
     database = postgres.new_database()
     database.run(scenario.file("target.sql").read_text(encoding="utf-8"))
+    database.run(scenario.fault.get("new_constraint", "SELECT 1"))
     source = f"sqlite:///{tmp_path / 'source.db'}"
     outcome = run_job(
         JobRequest(
