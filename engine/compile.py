@@ -22,6 +22,12 @@ from workspace.errors import PlanError
 NAMESPACE_URL = uuid.NAMESPACE_URL
 
 
+LONG_CROSSWALK = 2**22
+"""Bytes of a crosswalk from which the ids that a part refers to are picked out of it before they are joined. A part is
+joined to a table of the picked ones; to make one of all ids, for each part, would take the longer the more there are.
+"""
+
+
 def stage_columns(entity: CheckedEntity) -> dict[str, str]:
     """The stage's columns and their DuckDB types: text, and binary as it is."""
     return {c.name: "BLOB" if c.kind is Kind.BINARY else "VARCHAR" for c in entity.source.columns}
@@ -90,6 +96,7 @@ class _EntityQuery:
         self.crosswalks = crosswalks
         self.second_pass = second_pass
         self.compiler = Compiler(stage_columns(entity))
+        self.columns = frozenset(map(identifier, self.compiler.columns))
         self.setup: list[str] = []
         self.values: list[str] = []
         self.joins: list[str] = []
@@ -175,7 +182,7 @@ class _EntityQuery:
             piece, miss = self._map(i, plan.map, piece, plan.otherwise == "keep")
             own = f"coalesce(_ph_e{i}, {miss})"
         elif plan.ref is not None:
-            piece, miss = self._reference(i, field, piece)
+            piece, miss = self._reference(i, field, piece, sql if sql in self.columns else None)
             if plan.missing == "null" and field.column.nullable:
                 change = f"CASE WHEN {miss} IS NOT NULL THEN 'missing reference to null' END"
             else:
@@ -240,14 +247,13 @@ class _EntityQuery:
         miss = "CAST(NULL AS VARCHAR)" if keep else f"CASE WHEN _ph_n{i} THEN {literal('map ' + name)} END"
         return Piece(f"_ph_m{i}", None, "VARCHAR"), miss
 
-    def _reference(self, i: int, field: CheckedField, piece: Piece) -> tuple[Piece, str]:
+    def _reference(self, i: int, field: CheckedField, piece: Piece, column: str | None) -> tuple[Piece, str]:
         """The new id for an old one: for the very same text, else for text that differs in what doesn't count
-        (blanks around it; case, where the source takes it for nothing), if that leaves one row."""
+        (blanks around it; case, where the source takes it for nothing), if that leaves one row. `column` is the part's
+        where the old id is nothing but its value."""
         entity = field.plan.ref or ""
         path = literal(str(self.crosswalks[entity]))
-        raw = f"vals.{piece.sql}"
-        given = f"lower(hex({raw}))" if piece.type == "BLOB" else storable(f"CAST({raw} AS VARCHAR)")
-        text = f"CASE WHEN trim({given}) <> '' THEN {given} END"
+        text = _referred(f"vals.{piece.sql}", piece.type)
         loose = "lower(trim({}))" if self._loosely_compared(field) else "trim({})"
         odd = identifier(f"odd_{i}_{self.entity.name}{'_2' if self.second_pass else ''}")
         folded = identifier(f"folded_{i}_{self.entity.name}{'_2' if self.second_pass else ''}")
@@ -258,8 +264,13 @@ class _EntityQuery:
             f"CREATE OR REPLACE TEMP TABLE {folded} AS SELECT {loose.format('old_id')} AS k, min(new_id) AS new_id, "
             f"count(*) AS n FROM {odd} GROUP BY 1",
         ]
+        few = ""
+        if column is not None and not self.second_pass and self.crosswalks[entity].stat().st_size > LONG_CROSSWALK:
+            few = (
+                f" SEMI JOIN (SELECT {loose.format(_referred(column, piece.type))} AS k FROM part) w ON w.k = c.old_id"
+            )
         self.joins.append(
-            f"LEFT JOIN (SELECT old_id, new_id FROM read_parquet({path})) AS x{i} ON x{i}.old_id = {loose.format(text)} "
+            f"LEFT JOIN (SELECT c.old_id, c.new_id FROM read_parquet({path}) c{few}) AS x{i} ON x{i}.old_id = {loose.format(text)} "
             f"LEFT JOIN {odd} AS o{i} ON o{i}.old_id = {text} LEFT JOIN {folded} AS y{i} ON y{i}.k = {loose.format(text)}"
         )
         found = (
@@ -334,6 +345,12 @@ class _EntityQuery:
             f"{source_hash_sql(entity)} AS _ph_source_hash, "
             f"md5(concat_ws(chr(31), {', '.join(hashed) or literal('')})) AS _ph_target_hash{values} FROM reasons)"
         )
+
+
+def _referred(value: str, kind: str) -> str:
+    """The old id that a value refers to, as a crosswalk has it; NULL for blank text."""
+    given = f"lower(hex({value}))" if kind == "BLOB" else storable(f"CAST({value} AS VARCHAR)")
+    return f"CASE WHEN trim({given}) <> '' THEN {given} END"
 
 
 def is_hashed(column: Column) -> bool:

@@ -24,7 +24,7 @@ class Query:
     def over(self, *parts: Path) -> str:
         """The whole SELECT over parts; rows in no order that is promised."""
         listed = ", ".join(literal(str(part)) for part in parts)
-        first = f"part AS (SELECT * FROM read_parquet([{listed}]))"
+        first = f"part AS NOT MATERIALIZED (SELECT * FROM read_parquet([{listed}]))"
         return f"WITH {', '.join([first, *self.layers])} SELECT * FROM done"
 
     def over_nothing(self, columns: Mapping[str, str]) -> str:
