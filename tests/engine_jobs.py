@@ -13,6 +13,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -74,13 +75,18 @@ class EngineJob:
                 with Workspace.open(paths, write=True) as workspace:
                     yield Context(
                         paths, workspace, opened, target, checked, self.source_name, batch_rows=self.batch_rows,
-                        choice=Choice(self.executor, self.stage, self.target),
+                        choice=self.choice,
                     )  # fmt: skip
             finally:
                 target.close()
         finally:
             if source is None:
                 opened.close()
+
+    @property
+    def choice(self) -> Choice:
+        """Who loads."""
+        return Choice(self.executor, self.stage, self.target)
 
     def load(self) -> LoadOutcome:
         """Loads in this process."""
@@ -90,11 +96,16 @@ class EngineJob:
     def load_in_child(self, fault: str = "", *, careless: bool = False, processes: int = 0) -> int:
         """Loads and verifies in a process of its own, which kills itself at `fault` (`before commit:2`); its exit
         code, -9 for a kill. `careless` commits the ledger row by itself, before the batch that it tells of. With `processes` every second part is transformed in one of them."""
-        child = _CHILDREN.Process(target=_child, args=(self, fault, careless, processes))
-        child.start()
+        child = self.start_in_child(fault, careless=careless, processes=processes)
         child.join(120)
         assert child.exitcode is not None, "the child hangs"
         return child.exitcode
+
+    def start_in_child(self, fault: str = "", *, careless: bool = False, processes: int = 0) -> BaseProcess:
+        """The same, begun; the caller waits for it, or kills it."""
+        child = _CHILDREN.Process(target=_child, args=(self, fault, careless, processes))
+        child.start()
+        return child
 
     def undo(self, batch: tuple[str, int] | None = None) -> UndoOutcome:
         """Takes the job, or a batch of it, back in this process; what is counted is what was foreseen."""

@@ -16,9 +16,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import distributed
 import psycopg
-import pytest
 
+from connectors.dsn import Dsn
+from connectors.postgres_connection import connect
 from sample_data.servers import Database
 from tests.engine_jobs import EngineJob, copied, records, sqlite_source
 
@@ -55,7 +57,7 @@ def a_job(database: Database, folder: Path, executor: str, stage: str = "") -> E
 
 def outcome(job: EngineJob) -> dict[str, str]:
     """All that a load leaves in the target but the times of it: the customer's tables and our records."""
-    with psycopg.connect(job.target) as connection:
+    with reached(job) as connection:
         found = records(connection)
         for table, columns in (
             (
@@ -65,15 +67,26 @@ def outcome(job: EngineJob) -> dict[str, str]:
             ("crosswalk", "entity_id, batch, old_id, new_id, source_hash, target_hash, reference_hash"),
             ("quarantine", "entity_id, batch, row, key, field, code, signature, detail, raw"),
         ):
-            found[table] = copied(connection, psycopg.sql.SQL(f"SELECT {columns} FROM packhorse.{table}"))  # type: ignore[arg-type]
+            found[table] = copied(connection, psycopg.sql.SQL(f"SELECT {columns} FROM packhorse.{table}"))
     return found
+
+
+def reached(job: EngineJob) -> psycopg.Connection[Any]:
+    """A connection of the test's own to the job's target; what it does is done at once."""
+    return connect(Dsn.parse(job.target), "test")
+
+
+def committed(job: EngineJob) -> int:
+    """How many rows the ledger has."""
+    with reached(job) as watcher:
+        return _count(watcher, "SELECT count(*) FROM packhorse.ledger")
 
 
 @contextmanager
 def hold(job: EngineJob, after: int, workers: int) -> Iterator[None]:
     """Once `after` batches are in the ledger, lets no row into `people` until the block ends; begins when so many
     workers stand in the middle of a batch: its ledger row written, its rows not in."""
-    with psycopg.connect(job.target, autocommit=True) as watcher, psycopg.connect(job.target) as holder:
+    with reached(job) as watcher, reached(job) as holder, holder.transaction():
         until(lambda: _there(watcher) and _count(watcher, "SELECT count(*) FROM packhorse.ledger") >= after)
         holder.execute("LOCK TABLE people IN SHARE MODE")
         waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'COPY%' AND datname = current_database()"
@@ -94,7 +107,8 @@ def _there(watcher: psycopg.Connection[Any]) -> bool:
 
 
 def _count(watcher: psycopg.Connection[Any], statement: str) -> int:
-    row = watcher.execute(statement).fetchone()  # type: ignore[call-overload]
+    row = watcher.execute(statement).fetchone()
+    assert row is not None
     return int(row[0])
 
 
@@ -113,17 +127,31 @@ class Cluster:
         )
         self.workers: list[subprocess.Popen[bytes]] = []
         for _ in range(workers):
-            self.add_worker()
+            self._add_worker()
+        self._wait_for_workers()
 
     def add_worker(self) -> None:
-        """Starts one worker more."""
-        local = self._folder / f"worker-{len(self.workers)}"
+        """Starts one worker more, in place of one that was killed; it takes part when this returns."""
+        self._add_worker()
+        self._wait_for_workers()
+
+    def _wait_for_workers(self) -> None:
+        if self.workers:
+            with self.client() as client:
+                client.wait_for_workers(len(self.workers), timeout=60)
+
+    def _add_worker(self) -> None:
+        local = self._folder / "scratch"
         self.workers.append(
             self._start(
                 "worker", f"tcp://{self.address}", "--nthreads", "1", "--no-nanny", "--no-dashboard",
                 "--memory-limit", "0", "--local-directory", str(local),
             )
         )  # fmt: skip
+
+    def client(self) -> distributed.Client:
+        """A client of the test's own."""
+        return distributed.Client(f"tcp://{self.address}", set_as_default=False)
 
     def log(self) -> str:
         """What scheduler and workers have written."""
@@ -142,14 +170,6 @@ class Cluster:
         for process in (*self.workers, self.scheduler):
             process.kill()
             process.wait()
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A scheduler and two workers for the tests of a module: whoever ends a worker adds one."""
-    found = Cluster(tmp_path_factory.mktemp("dask"), 2)
-    yield found
-    found.end()
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 _TIMEOUT = 10
 NO_WORKER_SECONDS = 60.0
 """How long a cluster may be without any worker before the job stops, resumable."""
-_WIDTH_SECONDS = 5.0
+WIDTH_SECONDS = 5.0
+"""How often it is seen who is there."""
 
 
 class DaskCluster:
@@ -39,14 +40,14 @@ class DaskCluster:
     @property
     def width(self) -> int:
         """The threads of all workers there are."""
-        if time.monotonic() - self._asked > _WIDTH_SECONDS:
+        if time.monotonic() - self._asked > WIDTH_SECONDS:
             self.look()
         return self._width
 
     def look(self) -> None:
         """Sees who is there. JobFailedError where there has been no worker for long, or the scheduler is gone."""
         now = time.monotonic()
-        if now - self._asked <= _WIDTH_SECONDS:
+        if now - self._asked <= WIDTH_SECONDS:
             return
         try:
             self._width = sum(self._client.nthreads().values())
