@@ -40,8 +40,8 @@ def preview(
     The source is read once, into the stage of the job; `migrate resume` then loads just these rows.
 
     JSON: `job`, `plan_version`, and `entities`, in load order, a list of objects with `entity`, `source`,
-    `target`, `read`, `load`, `unchanged`, `excluded`, `quarantined`, `changes`, `clusters`, `collisions`,
-    `collisions_total`, `unmapped`, `unaccounted`, `deferred`, `rows`; `held` (entities that wait, with their
+    `target`, `read`, `load`, `unchanged`, `merged`, `excluded`, `quarantined`, `changes`, `clusters`, `collisions`,
+    `collisions_total`, `duplicates`, `duplicates_total`, `unmapped`, `unaccounted`, `deferred`, `rows`; `held` (entities that wait, with their
     questions) and `questions` (how many are open).
     """
     if job and plan:

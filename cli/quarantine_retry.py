@@ -53,7 +53,7 @@ def retry(
     Interrupted or killed, the same command goes on.
 
     JSON: `job`, `plan_version`, `changed` (fields that the plan says otherwise, by entity), `entities`, a list of
-    objects with `entity`, `driven`, `inserted`, `updated`, `unchanged`, `excluded`, `stay`, `references`; and `open`
+    objects with `entity`, `driven`, `inserted`, `updated`, `unchanged`, `merged`, `excluded`, `stay`, `references`; and `open`
     and `dropped`, the rows in quarantine now.
     """
     from engine.plan import load_plan

@@ -17,7 +17,7 @@ from connectors.grants import Grant, TableUse
 from connectors.postgres_catalogue import read_catalogue
 from connectors.postgres_grants import target_grants
 from connectors.postgres_measures import PostgresMeasures
-from connectors.postgres_rows import found_row, held_json, name_of, same_row, shown_id
+from connectors.postgres_rows import MERGED, found_row, held_json, name_of, same_row, shown_id
 from connectors.postgres_undo_list import PostgresUndoList
 from connectors.protocols import Catalogue, Column, Kind, Table, TargetLostError, UniqueKey
 from connectors.records import FOUND_COLUMNS, EditedRow, LoadedEntity
@@ -276,11 +276,12 @@ class PostgresTarget(PostgresMeasures):
         found = found_row(entity)
         statement = sql.SQL(
             "SELECT x.old_id, x.new_id, x.batch, replace(x.target_hash::text, '-', ''), replace(x.reference_hash::text, '-', ''), "
-            "{}, {}, x.job_id = {} FROM {} x LEFT JOIN {} t ON {} WHERE x.entity_id = {}"
+            "{}, {}, x.job_id = {}, {} FROM {} x LEFT JOIN {} t ON {} WHERE x.entity_id = {}"
         ).format(
             found.hash,
             found.reference,
             sql.Literal(self.job_id),
+            MERGED,
             sql.Identifier(self.schema, "crosswalk"),
             name_of(entity.table),
             same_row(entity.identity, "t", "x"),

@@ -66,7 +66,7 @@ class PostgresQuarantine(PostgresRecords):
         """By batch, for batches that were retried and not taken back; of one batch where given."""
         rows = self.read(
             f"SELECT batch, max(step), max(plan_version), sum(inserted) FILTER (WHERE step %% 2 = 1), sum(updated) FILTER (WHERE step %% 2 = 1), "
-            f"sum(unchanged), sum(excluded), sum(updated) FILTER (WHERE step %% 2 = 0) FROM {self.ours}.ledger "
+            f"sum(unchanged), sum(merged), sum(excluded), sum(updated) FILTER (WHERE step %% 2 = 0) FROM {self.ours}.ledger "
             f"WHERE (job_id, entity_id) = (%s, %s) AND step > 2 AND to_jsonb(ledger) ->> 'undone_at' IS NULL "
             f"AND (%s::int IS NULL OR batch = %s) GROUP BY batch",
             [self.job_id, self.entity_id(entity), batch, batch],

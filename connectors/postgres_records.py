@@ -14,6 +14,7 @@ from psycopg import sql
 
 from connectors.dsn import Dsn
 from connectors.postgres_lease import PostgresLease
+from connectors.postgres_rows import MERGED
 from connectors.postgres_schema import SCHEMA
 from connectors.protocols import LedgerRow
 from connectors.records import CROSSWALK_COLUMNS
@@ -200,14 +201,36 @@ class PostgresRecords(PostgresLease):
                 )  # fmt: skip
 
     def crosswalk_rows(self, entity: str) -> Iterator[pa.RecordBatch]:
-        """The entity's crosswalk, of every job: CROSSWALK_COLUMNS as text."""
+        """The entity's crosswalk, of every job: CROSSWALK_COLUMNS as text; `merged` is t or f."""
         return self.stream(
-            sql.SQL("SELECT {} FROM {} WHERE entity_id = {}").format(
-                sql.SQL(", ").join(map(sql.Identifier, CROSSWALK_COLUMNS)),
+            sql.SQL("SELECT {}, {} FROM {} x WHERE entity_id = {}").format(
+                sql.SQL(", ").join(map(sql.Identifier, CROSSWALK_COLUMNS[:-1])),
+                MERGED,
                 sql.Identifier(self.schema, "crosswalk"),
                 sql.Literal(self._entities[entity]),
             ),
             CROSSWALK_COLUMNS,
+        )
+
+    def merge_crosswalk(self, entity: str, batch: int, rows: pa.Table) -> pa.Table:
+        """Writes the crosswalk of merged rows: old_id, home, source_hash, target_hash (text columns); old_id and new_id of
+        those whose home is in the target."""
+        columns = ["old_id", "home", "source_hash", "target_hash"]
+        place = self.temporary(
+            "packhorse_merged", "old_id text, home text, source_hash uuid, target_hash uuid", rows.select(columns)
+        )
+        written = self.read(
+            sql.SQL(
+                "INSERT INTO {crosswalk} (entity_id, job_id, batch, old_id, new_id, source_hash, target_hash, merged) "
+                "SELECT {entity}, {job}, {batch}, m.old_id, x.new_id, m.source_hash, m.target_hash, true FROM {place} m "
+                "JOIN {crosswalk} x ON x.entity_id = {entity} AND x.old_id = m.home RETURNING old_id, new_id"
+            ).format(
+                crosswalk=sql.Identifier(self.schema, "crosswalk"), entity=sql.Literal(self.entity_id(entity)),
+                job=sql.Literal(self.job_id), batch=sql.Literal(batch), place=place,
+            )
+        )  # fmt: skip
+        return pa.table(
+            {name: pa.array([row[i] for row in written], pa.string()) for i, name in enumerate(("old_id", "new_id"))}
         )
 
     def has_crosswalk(self, entity: str) -> bool:

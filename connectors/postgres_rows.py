@@ -13,6 +13,10 @@ from psycopg import sql
 from connectors.protocols import Column, Kind, Table
 from connectors.records import LoadedEntity
 
+MERGED = sql.SQL("to_jsonb(x) -> 'merged' IS NOT DISTINCT FROM 'true'::jsonb")
+"""Over a crosswalk row x: whether its source row was merged into another's target row. Where an older version made our
+schema there is no such column, and none was."""
+
 _HELD_AS_TEXT = (Kind.JSON, Kind.ARRAY, Kind.OTHER)
 
 

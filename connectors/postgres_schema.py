@@ -120,7 +120,13 @@ def _sync(schema: str) -> tuple[str, ...]:
     )
 
 
-STEPS = (_create, _undo, _retry, _sync)
+def _merge(schema: str) -> tuple[str, ...]:
+    """What duplicates need: a row of the crosswalk whose source row was merged into another's target row, which
+    `new_id` names; it has no target row of its own."""
+    return (f"ALTER TABLE {schema}.crosswalk ADD COLUMN merged boolean NOT NULL DEFAULT false",)
+
+
+STEPS = (_create, _undo, _retry, _sync, _merge)
 """What makes the schema, in order; its version is how many have been done."""
 
 TABLES = (

@@ -27,7 +27,7 @@ _STILL_THERE = """
 UPDATE {rows} u SET reason = 'the target did not let it go' FROM {table} t WHERE {batch} AND u.act = 'delete' AND {same}
 """
 _FORGET = """
-DELETE FROM {schema}.crosswalk x USING {rows} u WHERE {batch} AND u.act IN ('delete', 'restore')
+DELETE FROM {schema}.crosswalk x USING {rows} u WHERE {batch} AND u.act IN ('delete', 'restore', 'unmerge')
    AND (x.entity_id, x.old_id, x.job_id) = (u.entity_id, u.old_id, {job})
 """
 _GIVE_BACK = """
@@ -102,6 +102,7 @@ class _Batch:
         self._run(_FORGET)
         self._run(_GIVE_BACK)
         self._run(_NOT_BEFORE, act=sql.Literal("return"), step=sql.Literal(1))
+        self._run(_DONE, acts=sql.Literal(["unmerge"]))
         deleted = self._run(_DONE, acts=sql.Literal(["delete"]))
         return deleted, self._run(_DONE, acts=sql.Literal(["restore", "return"]))
 

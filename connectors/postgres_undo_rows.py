@@ -19,8 +19,8 @@ from workspace.errors import CatalogueError
 ROWS = sql.Identifier("pg_temp", "packhorse_undo")
 """A row of it, called u, is a row that the job wrote. `act` is what taking it back means: delete what it inserted,
 restore what an upsert replaced (`held`), return a row to the earlier job that it was of (`held`, where it was
-changed), refer (give back the references alone), or later (nothing: a later job owns it now). `reason` is NULL
-where that can be done; `round` counts the rounds in which reasons spread along foreign keys."""
+changed), refer (give back the references alone), unmerge (forget that it was merged into another's row), or later
+(nothing: a later job owns it now). `reason` is NULL where that can be done; `round` counts the rounds in which reasons spread along foreign keys."""
 
 CHANGED = "changed in the target since"
 GONE = "gone from the target"
@@ -44,9 +44,10 @@ _LATER = """
 _OWN = """
 INSERT INTO {rows} (entity_id, batch, old_id, new_id, act, held, reason)
 SELECT x.entity_id, x.batch, x.old_id, x.new_id,
-       CASE WHEN b.n IS NOT NULL THEN 'return' WHEN x.replaced IS NOT NULL THEN 'restore' ELSE 'delete' END,
+       CASE WHEN x.merged THEN 'unmerge' WHEN b.n IS NOT NULL THEN 'return' WHEN x.replaced IS NOT NULL THEN 'restore' ELSE 'delete' END,
        CASE WHEN b.n IS NOT NULL THEN b.held ELSE x.replaced END,
        coalesce({later}, CASE
+         WHEN x.merged THEN NULL
          WHEN b.n IS NOT NULL AND b.held IS NULL THEN NULL
          WHEN NOT ({present}) THEN CASE WHEN b.n IS NOT NULL OR x.replaced IS NOT NULL THEN {gone} END
          WHEN ({hash})::uuid IS DISTINCT FROM x.target_hash OR ({reference})::uuid IS DISTINCT FROM x.reference_hash THEN {changed}
@@ -75,7 +76,13 @@ _HELD_BY_OTHERS = """
 UPDATE {rows} u SET reason = 'the job ' || j.name || ' holds it too'
   FROM {schema}.entity e JOIN {schema}.crosswalk y ON y.entity_id = e.id JOIN {schema}.job j ON j.id = y.job_id
  WHERE u.entity_id = {entity} AND u.reason IS NULL AND e.target_table = {to} AND e.id <> {entity} AND y.new_id = u.new_id
-   AND y.job_id <> {job} AND (u.act = 'delete' OR y.job_id > {job})
+   AND y.job_id <> {job} AND u.act <> 'unmerge' AND (u.act = 'delete' OR y.job_id > {job})
+"""
+_MERGED_INTO = """
+UPDATE {rows} u SET reason = 'other rows were merged into it' FROM {schema}.crosswalk y
+ WHERE u.entity_id = {entity} AND u.reason IS NULL AND u.act = 'delete' AND y.entity_id = {entity} AND y.merged
+   AND y.new_id = u.new_id AND NOT EXISTS (SELECT 1 FROM {rows} g WHERE g.entity_id = {entity} AND g.act = 'unmerge'
+                                              AND g.old_id = y.old_id)
 """
 _RECHECK = """
 UPDATE {rows} u SET reason = CASE WHEN {present} OR u.act <> 'delete' THEN {changed} END
@@ -117,6 +124,7 @@ class PostgresUndoRows:
                     self._run(sql.SQL(template).format(only=self._only(column), **found))
         self._run(sql.SQL(_INDEX))
         for entity in self.entities:
+            self._run(sql.SQL(_MERGED_INTO).format(**self._names(entity)))
             self._run(sql.SQL(_HELD_BY_OTHERS).format(to=sql.Literal(entity.to), **self._names(entity)))
         if sum(self._run(self._referred(e, key)) for e in self.entities for key in self.referrers[e.name]):
             self._spread()

@@ -8,14 +8,26 @@ import pyarrow as pa
 
 from connectors.protocols import Column, Table
 
-CROSSWALK_COLUMNS = ("old_id", "new_id", "source_hash", "target_hash", "reference_hash", "job_id", "batch")
+CROSSWALK_COLUMNS = ("old_id", "new_id", "source_hash", "target_hash", "reference_hash", "job_id", "batch", "merged")
+"""A row of the crosswalk. `merged` is t where the source row was merged into the target row of another."""
 
 EXPORTED_COLUMNS = ("entity", "old_id", "new_id")
 """The crosswalk as it is handed out; the parts of a key of several columns are joined with U+001F."""
 
-FOUND_COLUMNS = ("old_id", "new_id", "batch", "target_hash", "reference_hash", "found_hash", "found_reference", "own")
+FOUND_COLUMNS = (
+    "old_id",
+    "new_id",
+    "batch",
+    "target_hash",
+    "reference_hash",
+    "found_hash",
+    "found_reference",
+    "own",
+    "merged",
+)
 """A row of the crosswalk beside what the target holds now. Hashes are 32 hexadecimal digits; `found_hash` is NULL
-where the row is gone, `found_reference` where all its deferred references are NULL; `own` is t for the job's own."""
+where the row is gone, `found_reference` where all its deferred references are NULL; `own` is t for the job's own,
+`merged` as in the crosswalk."""
 
 QUARANTINED_COLUMNS = ("entity", "row", "key", "field", "code", "signature", "detail", "raw", "status")
 
@@ -91,13 +103,14 @@ class Totals:
     inserted: int = 0
     updated: int = 0
     unchanged: int = 0
+    merged: int = 0
     excluded: int = 0
     references: int = 0
 
     @property
     def left(self) -> int:
         """Rows that left the quarantine."""
-        return self.inserted + self.updated + self.unchanged + self.excluded
+        return self.inserted + self.updated + self.unchanged + self.merged + self.excluded
 
 
 @dataclass(frozen=True)

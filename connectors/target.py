@@ -44,7 +44,7 @@ class UndoList(Protocol):
         ...
 
     def counts(self) -> list[tuple[str, str, str | None, int]]:
-        """Rows by entity, act (delete, restore, return, refer, later) and reason (None: can be taken back)."""
+        """Rows by entity, act (delete, restore, return, refer, unmerge, later) and reason (None: can be taken back)."""
         ...
 
     def kept(self, most: int) -> list[KeptRow]:
@@ -279,6 +279,12 @@ class Target(Protocol):
 
     def note_references(self, entity: str, rows: pa.Table) -> None:
         """Sets the reference hash of crosswalk rows: old_id, reference_hash."""
+        ...
+
+    def merge_crosswalk(self, entity: str, batch: int, rows: pa.Table) -> pa.Table:
+        """Writes the crosswalk of merged rows, which point at the target row of another: old_id, home (the other's
+        source key), source_hash, target_hash (text columns). Gives old_id and new_id of each; those whose home isn't in
+        the target are left out."""
         ...
 
     def has_crosswalk(self, entity: str) -> bool:

@@ -5,13 +5,14 @@ A key without a text here is an error, so that none can be left out.
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from cli.init import plan_to_start_from
+from engine.merge_plan import MergePlan, Ordered
 from engine.plan import DeletionMarker, EntityPlan, FieldPlan, Plan
 
 TEXTS: dict[tuple[type[BaseModel], str], str] = {
@@ -36,6 +37,25 @@ TEXTS: dict[tuple[type[BaseModel], str], str] = {
     (EntityPlan, "edited"): "What `migrate sync` does with a row that changed in the source and that somebody edited in"
     " the target: `keep` leaves the row as it is, `overwrite` writes what the source says, `ask` leaves it and waits for"
     " a person.",
+    (EntityPlan, "merge"): "How duplicates among the rows are found and merged: see below, and"
+    " [duplicates](../how-to/duplicates.md).",
+    (MergePlan, "same"): "Rules. Rows that are equal in all columns of one are one row.",
+    (MergePlan, "by"): "The columns that the model compares, each with how: see below.",
+    (MergePlan, "block"): "Rules. The model looks at two rows only where they are equal in all columns of one.",
+    (MergePlan, "threshold"): "How sure the model has to be, from 0.5 to below 1.",
+    (MergePlan, "apart"): "Rows that hold different values in one of these columns are never one, whatever else says"
+    " so. A slip of the pen is no difference.",
+    (MergePlan, "survivor"): "Whose values lead: the row with most fields filled, or the `oldest` or `newest` by a"
+    " column, as in `{newest: updated_at}`.",
+    (MergePlan, "fields"): "By column, where its value comes from: `first` (the default: of the survivor, or where that"
+    " has none, of the next row that has one), `own` (of the survivor alone), `longest`, `frequent`, or `oldest` or"
+    " `newest` by a column.",
+    (MergePlan, "together"): "Lists of columns that come from one row, such as those of an address: the first that"
+    " has any of them.",
+    (MergePlan, "strictest"): "By flag, the value that wins wherever it stands: `{email_opt_out: true}`. A merge never"
+    " weakens an opt-out that is named here.",
+    (Ordered, "oldest"): "The column by which the lowest value comes first.",
+    (Ordered, "newest"): "The column by which the highest value comes first.",
     (EntityPlan, "fields"): "The target's columns by name. A column without a field gets the target's default or"
     " NULL; a required one without a default must have a field.",
     (EntityPlan, "unmapped"): "Source columns left behind, each with the reason. It changes nothing; `plan check` and"
@@ -156,6 +176,21 @@ NULL, counted, where the column may be NULL, and puts the row into quarantine wh
 """
 
 
+_HOW_ALIKE = """\
+It needs `same`, or `by` and `block`. A rule is a column or a list of columns. A value that more than
+100 rows share is taken for a default value: nothing is held against each other for it.
+
+| `by` | takes two values for one where they are | and for nearly one where |
+|---|---|---|
+| `exact` | the same text | |
+| `name` | the same but for case, accents and punctuation | letters differ; one begins with the other, as an initial does. Jr., Sr., II, III, IV, Filho and Neto tell people apart |
+| `email` | the same but for case | what stands before the @ is the same |
+| `phone` | the same digits | the last seven digits are the same |
+| `date` | the same day | one digit differs; day and month are exchanged |
+| `text` | the same but for case, accents and punctuation | letters differ, few or some |
+"""
+
+
 def plan_page() -> str:
     """The whole page."""
     parts = [HEAD]
@@ -163,13 +198,18 @@ def plan_page() -> str:
         parts += [f"## {title}", "", *_table(model), ""]
         if model is EntityPlan:
             parts += ["`deleted` holds:", "", *_table(DeletionMarker), ""]
+            parts += ["`merge` holds, in words of the target's columns:", "", *_table(MergePlan), "", _HOW_ALIKE]
     parts.append(REST.replace("{init}", plan_to_start_from()))
     return "\n".join(parts)
 
 
 def _table(model: type[BaseModel]) -> list[str]:
     lines = ["| key | takes | default | |", "|---|---|---|---|"]
-    takes = {"after": "list of entities", "key": "column or list of columns"}
+    rules = "list of rules"
+    takes = {
+        "after": "list of entities", "key": "column or list of columns", "apart": "column or list of columns",
+        "same": rules, "block": rules, "together": "list of lists of columns",
+    }  # fmt: skip
     for name, info in model.model_fields.items():
         key = info.alias or name
         text = TEXTS[model, key]
@@ -181,6 +221,8 @@ def _takes(annotation: Any) -> str:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return "mapping"
     origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _takes(arguments[0])
     if origin is Literal:
         return ", ".join(f"`{each}`" for each in arguments)
     if origin is dict:

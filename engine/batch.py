@@ -23,6 +23,7 @@ from engine.check import CheckedEntity
 from engine.collisions import SOURCE_KEY
 from engine.compile import key_sql, raw_sql
 from engine.faults import fault_point
+from engine.merge_rows import homeless, merged_rows
 from engine.prepare import Settled
 from engine.query import LOADED, QUARANTINED, identifier, literal
 from engine.stage import part_path
@@ -37,7 +38,8 @@ QUARANTINE = pa.schema([(name, pa.string()) for name in ("row", "key", "field", 
 @dataclass(frozen=True)
 class BatchRows:
     """What one batch would do. Tables hold text columns; `inserts` and `updates` begin with _ph_n, _ph_key,
-    _ph_id, _ph_source_hash, _ph_target_hash; `quarantined` has QUARANTINE's columns."""
+    _ph_id, _ph_source_hash, _ph_target_hash; `quarantined` has QUARANTINE's columns; `merged` are MERGED_ROWS, and
+    `merged_before` rows that an earlier job merged, which stay as they are."""
 
     inserts: pa.Table
     updates: pa.Table
@@ -45,6 +47,8 @@ class BatchRows:
     unchanged_sum: int
     excluded: int
     quarantined: pa.Table
+    merged: pa.Table
+    merged_before: int
 
 
 @dataclass(frozen=True)
@@ -59,11 +63,12 @@ class Committed:
 
 @dataclass(frozen=True)
 class Written:
-    """Of `write_rows`: rows inserted and updated, the quarantined ones, the crosswalk's new rows (see Committed), and
+    """Of `write_rows`: rows inserted, updated and merged, the quarantined ones, the crosswalk's new rows (see Committed), and
     the checksum of all that are in the target, unchanged ones too."""
 
     inserted: int
     updated: int
+    merged: int
     quarantined: pa.Table
     crosswalk: pa.Table
     checksum: int
@@ -93,7 +98,8 @@ def batch_rows(
         # What an earlier job loaded keeps its place; a second row of the same source key never had one.
         if settled.losers:
             loses += f' AND (e.new_id IS NULL OR l."index" = {literal(SOURCE_KEY)})'
-        enters += f" AND NOT ({loses})"
+        # What was merged stays merged, whatever the plan says now.
+        enters += f" AND NOT ({loses}) AND e.merged IS DISTINCT FROM 't'"
         # md5 and uuid spell one hash in two ways
         unchanged = "coalesce(replace(e.target_hash, '-', '') = t._ph_target_hash AND replace(e.source_hash, '-', '') = t._ph_source_hash, false)"
         inserts = fetch(duck, f"SELECT {head.format(id='t._ph_id')} {rows} WHERE {enters} AND e.new_id IS NULL")
@@ -104,6 +110,7 @@ def batch_rows(
         same = fetch(duck, f"SELECT t._ph_target_hash {rows} WHERE {enters} AND e.new_id IS NOT NULL AND {unchanged}")[
             "_ph_target_hash"
         ]
+    merged, merged_before = merged_rows(duck, out, existing)
     quarantined = QUARANTINE.empty_table()
     if counts.quarantined or settled.losers:
         shape = shape_sql("t._ph_shown")
@@ -131,6 +138,8 @@ def batch_rows(
         checksum_of(same),
         counts.excluded,
         _in_order(quarantined, "row"),
+        _in_order(merged),
+        merged_before,
     )
 
 
@@ -171,6 +180,7 @@ def commit_batch(
             inserted=wrote.inserted,
             updated=wrote.updated,
             unchanged=rows.unchanged,
+            merged=wrote.merged,
             excluded=rows.excluded,
             quarantined=wrote.quarantined.num_rows,
             checksum=wrote.checksum,
@@ -212,11 +222,19 @@ def write_rows(
                 }
             ),
         )
+    crosswalk = crosswalk.select(["old_id", "new_id"])
+    merged = (
+        target.merge_crosswalk(entity.name, part.part, rows.merged) if rows.merged.num_rows else crosswalk.slice(0, 0)
+    )
+    refused += homeless(rows.merged, merged)
     quarantined = rows.quarantined
     if refused:
         quarantined = pa.concat_tables([quarantined, refused_rows(duck, paths, entity, part, refused)])
     checksum = rows.unchanged_sum + checksum_of(kept["_ph_target_hash"]) + checksum_of(renewed["_ph_target_hash"])
-    return Written(inserted, updated + len(replaced), quarantined, crosswalk, checksum)
+    return Written(
+        inserted, updated + len(replaced), merged.num_rows + rows.merged_before, quarantined,
+        pa.concat_tables([crosswalk, merged]), checksum,
+    )  # fmt: skip
 
 
 def load_refusing(

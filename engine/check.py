@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from connectors.protocols import Catalogue, Column, Kind, Source, Table
 from engine.expressions import columns_of
+from engine.merge_plan import check_merge
 from engine.plan import EntityPlan, FieldPlan, Plan
 from workspace.errors import CatalogueError, PlanError
 
@@ -190,6 +191,10 @@ def _entity(name: str, plan: Plan, source: Source, target: Table, deferred: set[
     if entity.where:
         used |= _drawn(entity.where, names, f"{here}.where")
     _check_required(entity, target, id_column, here)
+    if entity.merge is not None:
+        check_merge(
+            entity.merge, {f.column.name: f.column for f in fields}, [c for n, c in deferred if n == name], here
+        )
     for left in entity.unmapped:
         if left not in names:
             raise PlanError(

@@ -136,6 +136,15 @@ class Settler:
         self._rows = 0
         execute(duck, "CREATE OR REPLACE TEMP TABLE taken (c UTINYINT, h UBIGINT, n BIGINT)")
 
+    @property
+    def needed(self) -> bool:
+        """True where rows of the entity may lose against each other, or against what the target holds."""
+        return bool(self._checks) or self._by_source_key
+
+    def afresh(self, duck: duckdb.DuckDBPyConnection, folder: Path) -> Settler:
+        """Another one for the same rows from their first, over another connection and into another folder."""
+        return Settler(duck, self._entity, folder, self._held)
+
     def pass_over(self, rows: int) -> None:
         """Leaves out that many rows of the stage, which stand before the next part."""
         self._rows += rows
@@ -144,7 +153,7 @@ class Settler:
         """The rows of the next part that lost, None where none did. `rows` is how many rows the part has."""
         self._outs.append((self._rows, out))
         self._rows += rows
-        if not self._checks and not self._by_source_key:
+        if not self.needed:
             return None
         self._note_keys(out)
         losers = self._held_by_target(out)

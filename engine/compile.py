@@ -8,7 +8,7 @@ functions; values; value maps and references joined; casts; the outcome.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from connectors.protocols import Column, Kind
@@ -332,9 +332,7 @@ class _EntityQuery:
         any_change = "coalesce(" + ", ".join(f"_ph_d{i}" for i in range(len(names))) + ")" if names else "NULL"
         raw = raw_sql(entity)
         outcome = f"CASE WHEN NOT _ph_w THEN {EXCLUDED} WHEN {failed} IS NOT NULL THEN {QUARANTINED} ELSE {LOADED} END"
-        hashed = [f"coalesce({_hash_text(f, f'_ph_o{i}')}, chr(30))" for i, f in enumerate(fields)]
-        if entity.id_column is not None and entity.plan.id != "sequence" and not self.second_pass:
-            hashed.insert(0, "coalesce(_ph_cid, chr(30))")
+        own_id = None if entity.plan.id in ("sequence", "none") or self.second_pass else "_ph_cid"
         values = "".join(f", _ph_o{i} AS {identifier(name)}" for i, name in enumerate(names))
         return (
             f"done AS (SELECT _ph_n, _ph_key, _ph_cid AS _ph_id, {outcome} AS _ph_outcome, "
@@ -342,8 +340,8 @@ class _EntityQuery:
             f"CASE WHEN _ph_w AND {failed} IS NOT NULL THEN {shape} END END AS _ph_shown, "
             f"CASE WHEN _ph_w AND {failed} IS NOT NULL THEN {raw} END AS _ph_raw, "
             f"CASE WHEN _ph_w AND {any_change} IS NOT NULL THEN list_filter([{changes or 'NULL'}], lambda x: x IS NOT NULL) END AS _ph_changes, "
-            f"{source_hash_sql(entity)} AS _ph_source_hash, "
-            f"md5(concat_ws(chr(31), {', '.join(hashed) or literal('')})) AS _ph_target_hash{values} FROM reasons)"
+            f"CAST(NULL AS VARCHAR) AS _ph_home, {source_hash_sql(entity)} AS _ph_source_hash, "
+            f"{target_hash_sql(fields, [f'_ph_o{i}' for i in range(len(fields))], own_id)} AS _ph_target_hash{values} FROM reasons)"
         )
 
 
@@ -359,6 +357,14 @@ def is_hashed(column: Column) -> bool:
         # the target spells the elements of other arrays its own way
         return column.element in (Kind.TEXT, Kind.ENUM)
     return column.kind in HASHED_KINDS
+
+
+def target_hash_sql(fields: Sequence[CheckedField], values: Sequence[str], own_id: str | None) -> str:
+    """The checksum of a target row, of its fields' values as texts and its id (None where that isn't known yet, or is
+    among the fields)."""
+    hashed = [f"coalesce({own_id}, chr(30))"] if own_id else []
+    hashed += [f"coalesce({_hash_text(f, value)}, chr(30))" for f, value in zip(fields, values, strict=True)]
+    return f"md5(concat_ws(chr(31), {', '.join(hashed) or literal('')}))"
 
 
 def _hash_text(field: CheckedField, sql: str) -> str:

@@ -22,6 +22,7 @@ POINTS = (
     "between passes",
     "in verify",
 )
+MERGE_POINTS = ("after duplicates decided",)
 UNDO_POINTS = ("undo begun", "undo rows gone", "undo before commit", "undo after commit", "undo after checkpoint")
 RETRY_POINTS = (
     "retry begun",

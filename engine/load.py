@@ -22,6 +22,7 @@ from engine.executors.spread import Run, Spread, spread_over
 from engine.executors.task import Landed
 from engine.faults import fault_point
 from engine.generation import refuse_open_generation
+from engine.merge import Merging, Part, merge_parts
 from engine.persist import persist, stop_if_asked
 from engine.prepare import Preparer, Settled
 from engine.references import fill_part, resolve_references
@@ -45,6 +46,7 @@ class LoadOutcome:
     inserted: int
     updated: int
     unchanged: int
+    merged: int
     excluded: int
     quarantined: int
     moved: bool
@@ -91,6 +93,7 @@ def load(ctx: Context) -> LoadOutcome:
         sum(r.inserted for r in first),
         sum(r.updated for r in first),
         sum(r.unchanged for r in first),
+        sum(r.merged for r in first),
         sum(r.excluded for r in first),
         sum(r.quarantined for r in first),
         len(ledger) > before,
@@ -149,7 +152,8 @@ class _Loading:
         ledger: dict[tuple[str, int, int], LedgerRow],
         spread: Run | None,
     ) -> None:
-        self._spread = spread
+        # A row that goes into another needs that in the target before it: batches of an entity that merges go in order.
+        self._spread = spread if entity.plan.merge is None else None
         self._ctx, self._preparer, self._stager, self._workers = ctx, preparer, stager, workers
         self._sorter, self._entity, self._ledger = sorter, entity, ledger
         self._changes: Counter[str] = Counter()
@@ -239,6 +243,9 @@ class _Loading:
         try:
             for part in self._staged_parts():
                 transforming.append((part, self._transform(part)))
+                if self._entity.plan.merge is not None:
+                    stop_if_asked(self._ctx)
+                    continue  # all rows are held against each other before the first is carried over
                 self._advance(transforming, sorting)
                 # Without a key, reading begins anew after a crash, and rows may come in another order: then no
                 # batch may be in the ledger before all of its entity is in the stage.
@@ -250,6 +257,9 @@ class _Loading:
                     self._finish(*sorting.popleft())
                     self._advance(transforming, sorting)
                 stop_if_asked(self._ctx)
+            if self._entity.plan.merge is not None:
+                self._merge(transforming)
+                self._advance(transforming, sorting)
             while sorting:
                 self._finish(*sorting.popleft())
                 self._advance(transforming, sorting)
@@ -266,6 +276,20 @@ class _Loading:
             if not self._done:
                 self._ctx.progress(Progress("stage", self._entity.name, self._staged, None))
             yield part
+
+    def _merge(self, transforming: deque[tuple[PartStaged, Future[tuple[Path, Counts]]]]) -> None:
+        """Waits for all parts, and has those with merged rows take the place of those where they stand alone."""
+        ctx, entity = self._ctx, self._entity
+        parts = [Part(part, *transformed.result()) for part, transformed in transforming]
+        stop_if_asked(ctx)
+        transforming.clear()
+        with Merging(ctx.paths, entity, parts, self._existing, self._settler) as merging:
+            begun = any(name == entity.name for name, _, _ in self._ledger)
+            merged = merge_parts(ctx.workspace, merging, None if begun else ctx.checked.plan.version)
+        for part in merged:
+            done: Future[tuple[Path, Counts]] = Future()
+            done.set_result((part.out, part.counts))
+            transforming.append((part.staged, done))
 
     def _transform(self, part: PartStaged) -> Future[tuple[Path, Counts]]:
         """Begins to transform a part: in a process where that pays, else in the sorter's thread, which has DuckDB."""

@@ -18,6 +18,7 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
+from engine.merge_plan import MergePlan
 from workspace.errors import PlanError
 
 Scalar = str | int | float | bool | None
@@ -109,6 +110,7 @@ class EntityPlan(_Model):
     deleted: DeletionMarker | None = None
     after: tuple[str, ...] = ()
     edited: Edited = "keep"
+    merge: MergePlan | None = None
     fields: dict[str, FieldPlan] = {}
     unmapped: dict[str, str] = {}
 
@@ -183,7 +185,7 @@ def parse_plan(text: str, name: str = "plan") -> Plan:
         return Plan.model_validate(_plain(document))
     except ValidationError as error:
         first = error.errors()[0]
-        path = [part for part in first["loc"] if part != "function-after"]
+        path = [part for part in first["loc"] if part != "function-after" and not str(part).startswith("union-")]
         line, column = _position(document, path)
         message = {
             "extra_forbidden": f"unknown key {path[-1]!r}" if path else "unknown key",

@@ -20,7 +20,7 @@ from engine.check import CheckedEntity, CheckedPlan
 from engine.collisions import Losers, Settler, held_keys
 from engine.compile import compile_entity, stage_columns
 from engine.duck import open_duck
-from engine.query import LOADED, Query, literal, read_parts
+from engine.query import LOADED, MERGED, Query, literal, read_parts
 from engine.stage import part_path
 from engine.transform import Counts, execute, take_up_part, transform_part
 from workspace.disk import disk_errors
@@ -116,6 +116,7 @@ class Preparer:
         nothing = "(SELECT NULL::VARCHAR AS old_id, NULL::VARCHAR AS new_id WHERE false)"
         there = f"read_parquet({literal(str(existing))})" if existing else nothing
         coming = nothing
+        merged = "(SELECT NULL::VARCHAR AS old_id, NULL::VARCHAR AS home WHERE false)"
         if parts:
             new_id = "coalesce(t._ph_id, CAST(t._ph_n + 1 AS VARCHAR))"
             losers = [p.losers.path for p in parts if p.losers]
@@ -124,9 +125,13 @@ class Preparer:
                 f"(SELECT t._ph_key AS old_id, {new_id} AS new_id FROM {read_parts(p.out for p in parts)} t "
                 f"{lost} WHERE t._ph_outcome = {LOADED})"
             )
+            if with_merged := [p.out for p in parts if p.counts.merged]:
+                merged = f"(SELECT _ph_key AS old_id, _ph_home AS home FROM {read_parts(with_merged)} WHERE _ph_outcome = {MERGED})"
         execute(
             self.duck,
-            f"COPY (SELECT old_id, coalesce(e.new_id, c.new_id) AS new_id FROM {coming} c FULL JOIN {there} e USING (old_id)) "
+            f"COPY (WITH own AS (SELECT old_id, coalesce(e.new_id, c.new_id) AS new_id FROM {coming} c FULL JOIN {there} e USING (old_id)) "
+            f"SELECT * FROM own UNION ALL SELECT m.old_id, own.new_id FROM {merged} m JOIN own ON own.old_id = m.home "
+            f"ANTI JOIN own t ON t.old_id = m.old_id) "
             f"TO {literal(str(path))} (FORMAT parquet)",
         )
         self.crosswalks[entity.name] = path

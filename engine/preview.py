@@ -13,6 +13,8 @@ from engine.batch import batch_rows
 from engine.check import CheckedEntity
 from engine.compile import raw_sql
 from engine.context import Context, Progress
+from engine.merge import Part
+from engine.merge_preview import Duplicates, merge_for_preview
 from engine.prepare import Preparer, Settled
 from engine.query import LOADED, QUARANTINED, identifier, literal, read_parts
 from engine.stage import part_path
@@ -48,7 +50,8 @@ class RowShown:
 
 @dataclass(frozen=True)
 class EntityPreview:
-    """What would become of one entity. Counts are rows; read = load + unchanged + excluded + quarantined."""
+    """What would become of one entity. Counts are rows; read = load + unchanged + merged + excluded + quarantined.
+    `duplicates` are some of `duplicates_total` clusters, the least sure first."""
 
     entity: str
     source: str
@@ -56,12 +59,15 @@ class EntityPreview:
     read: int
     load: int
     unchanged: int
+    merged: int
     excluded: int
     quarantined: int
     changes: dict[str, int]
     clusters: tuple[Cluster, ...]
     collisions: tuple[tuple[str, str], ...]
     collisions_total: int
+    duplicates: tuple[Duplicates, ...]
+    duplicates_total: int
     unmapped: dict[str, str]
     unaccounted: tuple[str, ...]
     deferred: tuple[str, ...]
@@ -101,25 +107,30 @@ def _preview_entity(
     known = ours and ctx.target.know_entity(ctx.source_identity, entity.name, entity.plan.to)
     existing = preparer.existing(entity, ctx.target) if known else None
     settler = preparer.settler(entity, ctx.target, ours=known)
-    parts: list[Settled] = []
+    whole: list[Part] = []
     staged = 0
     for part in stager.parts(entity):
         if ctx.stop():
             raise InterruptedJobError("interrupted; nothing was written to the target", advice="run it again")
         out, counts = preparer.transform(entity, part, again=True)
-        parts.append(Settled(part, out, counts, settler.settle(part.part, out, part.rows)))
+        whole.append(Part(part, out, counts))
         staged += part.rows
         ctx.progress(Progress("preview", entity.name, staged, None))
+    merged = merge_for_preview(ctx.paths, entity, whole, existing, settler)
+    parts = [
+        Settled(p.staged, p.out, p.counts, settler.settle(p.staged.part, p.out, p.staged.rows)) for p in merged.parts
+    ]
     preparer.foresee_crosswalk(entity, parts, existing)
     clusters: Counter[tuple[str, str, str]] = Counter()
     example: dict[tuple[str, str, str], str] = {}
     collisions: list[tuple[str, str]] = []
     changes: Counter[str] = Counter()
-    load = unchanged = excluded = quarantined = lost = 0
+    load = unchanged = joined = excluded = quarantined = lost = 0
     for settled in parts:
         rows = batch_rows(preparer.duck, ctx.paths, entity, settled, existing)
         load += rows.inserts.num_rows + rows.updates.num_rows
         unchanged += rows.unchanged
+        joined += rows.merged.num_rows + rows.merged_before
         excluded += rows.excluded
         quarantined += rows.quarantined.num_rows
         changes.update(settled.counts.changes)
@@ -138,12 +149,15 @@ def _preview_entity(
         staged,
         load,
         unchanged,
+        joined,
         excluded,
         quarantined,
         dict(changes.most_common()),
         tuple(Cluster(*name, count, example[name]) for name, count in clusters.most_common()),
         tuple(collisions),
         lost,
+        merged.duplicates,
+        merged.clusters,
         dict(entity.plan.unmapped),
         entity.unaccounted,
         tuple(f.column.name for f in entity.deferred),

@@ -168,7 +168,7 @@ def catch_up(workspace: Workspace, target: Target, plan: Plan) -> None:
         known = told.get(key, (Totals(), []))[0]
         if isinstance(event, BatchRetried):
             known = Totals(
-                event.step, event.plan_version, event.inserted, event.updated, event.unchanged, event.excluded,
+                event.step, event.plan_version, event.inserted, event.updated, event.unchanged, event.merged, event.excluded,
                 event.references,
             )  # fmt: skip
         told[key] = (known, event.clusters)

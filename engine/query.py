@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-LOADED, EXCLUDED, QUARANTINED = 0, 1, 2
-"""The values of `_ph_outcome`."""
+LOADED, EXCLUDED, QUARANTINED, MERGED = 0, 1, 2, 3
+"""The values of `_ph_outcome`; a row is merged only once all of its entity's rows were held against each other."""
 
 
 @dataclass(frozen=True)

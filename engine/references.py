@@ -17,7 +17,9 @@ from connectors.protocols import LedgerRow, RowsRefusedError
 from connectors.target import Target
 from engine.batch import load_refusing, shown_key
 from engine.check import CheckedEntity
+from engine.compile import target_hash_sql
 from engine.context import Context
+from engine.merge import decided_path
 from engine.prepare import Preparer
 from engine.query import EXCLUDED, identifier, literal
 from engine.stage import part_path
@@ -40,20 +42,46 @@ def resolve_in(preparer: Preparer, entity: CheckedEntity, stage: Sequence[Path])
     some = " OR ".join(f"q.{identifier(c)} IS NOT NULL" for c in columns)
     # NULL where a row refers to nothing, as in a crosswalk row that is new
     hash_ = f"CASE WHEN {some} THEN q._ph_target_hash END"
+    names = ", ".join(identifier(c) for c in columns)
     listed = ", ".join(f"q.{identifier(c)}" for c in columns)
     out = preparer.folder(entity) / "references.parquet"
     execute(
         preparer.duck,
         # Materialised: a filter pushed into the query's own joins makes them compare row by row.
-        f"COPY (WITH q AS MATERIALIZED (SELECT _ph_n, _ph_key, _ph_outcome, _ph_target_hash, _ph_changes, {listed} "
-        f"FROM ({query.over(*stage)}) AS q), "
+        f"COPY (WITH p AS MATERIALIZED (SELECT _ph_n, _ph_key, _ph_outcome, _ph_target_hash, _ph_changes, {names} "
+        f"FROM ({query.over(*stage)}) AS q), q AS MATERIALIZED ({_of_clusters(preparer, entity)}), "
         f"r AS (SELECT q._ph_n, q._ph_key, x.new_id AS _ph_id, {hash_} AS _ph_target_hash, {listed}, q._ph_changes, "
         f"q._ph_outcome <> {EXCLUDED} AND replace(x.reference_hash, '-', '') IS DISTINCT FROM {hash_} AS _ph_set "
-        f"FROM q JOIN read_parquet({crosswalk}) x ON x.old_id = q._ph_key) "
+        f"FROM q JOIN read_parquet({crosswalk}) x ON x.old_id = q._ph_key WHERE x.merged IS DISTINCT FROM 't') "
         f"SELECT * FROM r WHERE _ph_set OR _ph_changes IS NOT NULL ORDER BY _ph_n) "
         f"TO {literal(str(out))} (FORMAT parquet, COMPRESSION lz4)",
     )
     return out
+
+
+def _of_clusters(preparer: Preparer, entity: CheckedEntity) -> str:
+    """The rows of p: without those that were merged, and where others were merged into a row, with the first reference
+    that one of its cluster has, by the cluster's order, and none to the row itself."""
+    path = decided_path(preparer.paths, entity.name)
+    if entity.plan.merge is None or not path.exists():
+        return "SELECT * FROM p"
+    decided, crosswalk = literal(str(path)), literal(str(preparer.crosswalks[entity.name]))
+    names = [identifier(f.column.name) for f in entity.deferred]
+    firsts, taken = [], []
+    for f, name in zip(entity.deferred, names, strict=True):
+        other = f" AND {name} IS DISTINCT FROM _ph_own" if f.plan.ref == entity.name else ""
+        firsts.append(f"first({name} ORDER BY _ph_rank) FILTER (WHERE {name} IS NOT NULL{other}) AS {name}")
+        taken.append(f"CASE WHEN m._ph_home IS NOT NULL THEN m.{name} ELSE p.{name} END AS {name}")
+    hashed = target_hash_sql(entity.deferred, [f"m.{name}" for name in names], None)
+    return (
+        f"SELECT p.* REPLACE ({', '.join(taken)}, "
+        f"CASE WHEN m._ph_home IS NOT NULL THEN {hashed} ELSE p._ph_target_hash END AS _ph_target_hash) "
+        f"FROM p LEFT JOIN (SELECT _ph_home, {', '.join(firsts)} FROM "
+        f"(SELECT p.*, d.home AS _ph_home, d.rank AS _ph_rank, x.new_id AS _ph_own FROM p "
+        f"JOIN read_parquet({decided}) d ON d.n = p._ph_n LEFT JOIN read_parquet({crosswalk}) x ON x.old_id = d.home_key) "
+        f"GROUP BY _ph_home) m ON m._ph_home = p._ph_n "
+        f"ANTI JOIN (SELECT n FROM read_parquet({decided}) WHERE home IS DISTINCT FROM n) g ON g.n = p._ph_n"
+    )
 
 
 def fill_part(

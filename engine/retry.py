@@ -48,6 +48,7 @@ class EntityRetried:
     inserted: int = 0
     updated: int = 0
     unchanged: int = 0
+    merged: int = 0
     excluded: int = 0
     stay: int = 0
     references: int = 0
@@ -178,7 +179,7 @@ class Retry:
 
     def _count(self, entity: str, row: LedgerRow, driven: int) -> None:
         counts = self._done.setdefault(entity, Counter())
-        for name in ("inserted", "updated", "unchanged", "excluded"):
+        for name in ("inserted", "updated", "unchanged", "merged", "excluded"):
             counts[name] += getattr(row, name)
         counts["driven"] += driven
         counts["stay"] += driven + row.quarantined

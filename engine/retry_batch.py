@@ -157,6 +157,7 @@ def commit_rows(
             inserted=wrote.inserted,
             updated=wrote.updated,
             unchanged=rows.unchanged,
+            merged=wrote.merged,
             excluded=rows.excluded,
             quarantined=-sum(1 for outcome in changes["outcome"].to_pylist() if outcome != "stays"),
             checksum=wrote.checksum,

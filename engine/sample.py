@@ -56,12 +56,14 @@ class Compared:
 def choose_sample(duck: duckdb.DuckDBPyConnection, size: int) -> list[Sampled]:
     """At most `size` rows of the entity whose tables `staged`, `carried`, `held` and `kept` verification has made: of
     those that this job wrote and the target still has, and that no sync left as they were edited, the first by a hash
-    of their source key, so the same each time."""
+    of their source key, so the same each time. Rows that went into one with others are left out: what that holds comes
+    from all of them."""
     found = execute(
         duck,
         "SELECT s.n, s.key, c.new_id, c.found_hash = c.target_hash, c.found_reference IS NOT DISTINCT FROM c.reference_hash "
         "FROM (SELECT key, min(n) AS n FROM staged GROUP BY key HAVING count(*) = 1 AND bool_and(wanted) AND min(n) IS NOT NULL) s "
         "JOIN carried c ON c.old_id = s.key WHERE c.own = 't' AND c.found_hash IS NOT NULL "
+        "AND c.new_id NOT IN (SELECT new_id FROM carried WHERE merged = 't') "
         f"AND s.key NOT IN (SELECT key FROM held) AND s.key NOT IN (SELECT old_id FROM kept) ORDER BY md5(s.key), s.key LIMIT {int(size)}",
     )
     return [Sampled(*row) for row in found]

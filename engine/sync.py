@@ -138,6 +138,11 @@ class Sync:
         job = f"job {ctx.paths.job}"
         if state_at(ctx.workspace).progress.taken_back:
             raise UsageError("the job was taken back and is over", where=job, advice="a new job loads anew")
+        if merging := [e.name for e in ctx.checked.entities if e.plan.merge is not None]:
+            raise UsageError(
+                f"the plan merges duplicates of {merging[0]}, and a sync looks at what changed alone", where=job,
+                advice="start a new job over the same systems: it loads what is new and merges it into what is there",
+            )  # fmt: skip
         ended = {
             e.event.entity
             for e in ctx.workspace.events(types=[EntityCompleted])

@@ -16,7 +16,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from engine.query import EXCLUDED, LOADED, QUARANTINED, Query, literal
+from engine.query import EXCLUDED, LOADED, MERGED, QUARANTINED, Query, literal
 from workspace.disk import disk_errors
 from workspace.errors import DiskFullError, JobFailedError
 
@@ -39,6 +39,7 @@ class Counts:
     loaded: int = 0
     excluded: int = 0
     quarantined: int = 0
+    merged: int = 0
     changes: dict[str, int] = field(default_factory=dict)
 
 
@@ -87,6 +88,7 @@ def count_part(duck: duckdb.DuckDBPyConnection, out: Path) -> Counts:
         outcome.get(LOADED, 0),
         outcome.get(EXCLUDED, 0),
         outcome.get(QUARANTINED, 0),
+        outcome.get(MERGED, 0),
         dict(changes),
     )
 

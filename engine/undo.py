@@ -141,7 +141,7 @@ class Undo:
             held = self._target.clusters_held(entity.name) if mine else {}
             entities.append(
                 EntityUndo(
-                    entity.name, entity.plan.to, going["delete"], going.total() - going["delete"], dict(kept),
+                    entity.name, entity.plan.to, going["delete"], going["restore"] + going["return"] + going["refer"], dict(kept),
                     sum(c["open"] + c["dropped"] for batch in mine for c in held.get(batch, [])), len(mine),
                 )
             )  # fmt: skip

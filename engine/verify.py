@@ -152,7 +152,7 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
         (taken,) = execute(duck, "SELECT count(*) FROM taken")[0]
         execute(
             duck,
-            "INSERT INTO staged SELECT DISTINCT NULL::BIGINT, key, true FROM taken JOIN carried c ON c.old_id = key WHERE c.own = 't' "
+            "INSERT INTO staged SELECT DISTINCT NULL::BIGINT, key, true FROM taken JOIN carried c ON c.old_id = key WHERE c.own = 't' AND c.merged = 'f' "
             f"AND CAST(c.batch AS INTEGER) IN ({', '.join(map(str, undone))})",
         )
         (both,) = execute(duck, "SELECT count(*) FROM staged")[0]
@@ -193,20 +193,25 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
         duck,
         # A row in quarantine that an earlier job loaded stays in the target as it was, and counts once.
         "SELECT count(*) FROM (SELECT key, count(*) AS n FROM staged WHERE wanted GROUP BY 1) s JOIN carried c ON c.old_id = s.key "
-        "LEFT JOIN held h ON h.key = s.key WHERE c.found_hash IS NOT NULL AND s.n > coalesce(h.n, 0)",
+        "LEFT JOIN held h ON h.key = s.key WHERE c.found_hash IS NOT NULL AND s.n > coalesce(h.n, 0) AND c.merged = 'f'",
+    )[0][0]
+    merged = execute(
+        duck,
+        "SELECT count(*) FROM (SELECT key, count(*) AS n FROM staged WHERE wanted GROUP BY 1) s JOIN carried c ON c.old_id = s.key "
+        "LEFT JOIN held h ON h.key = s.key WHERE s.n > coalesce(h.n, 0) AND c.merged = 't'",
     )[0][0]
     problems += _lost_and_doubled(duck)
     problems += _mismatches(duck)
-    problems += _ledger_differs(ctx, entity, stayed, read, loaded, excluded, quarantined)
+    problems += _ledger_differs(ctx, entity, stayed, read, loaded, merged, excluded, quarantined)
     if entity.deferred and (todo := target.unfilled(entity.name)):
         line = f"references of rows that left the quarantine were not looked up, in {len(todo):,} batches"
         problems.append(f"{line}: `migrate quarantine retry {ctx.paths.job}` goes on")
     problems += _unresolved(ctx, entity)
     problems += _low_sequence(ctx, entity)
-    if read != loaded + excluded + quarantined:
+    if read != loaded + merged + excluded + quarantined:
         problems.insert(
             0,
-            f"read {read:,} is not loaded {loaded:,} + merged 0 + excluded {excluded:,} + quarantined {quarantined:,}",
+            f"read {read:,} is not loaded {loaded:,} + merged {merged:,} + excluded {excluded:,} + quarantined {quarantined:,}",
         )
     return EntityVerified(
         entity.name,
@@ -215,7 +220,7 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
         read,
         counted,
         loaded,
-        0,
+        merged,
         excluded,
         quarantined,
         sum(row[2] for row in held),
@@ -245,7 +250,14 @@ def _lost_and_doubled(duck: Any) -> list[str]:
         # what an earlier batch loaded stays when a sync brings a newer version of it that can't be
         f"JOIN held h ON h.key = s.key WHERE c.own = 't' AND CAST(c.batch AS INTEGER) >= h.batch LIMIT {MOST_SHOWN}",
     )
-    twice = execute(duck, f"SELECT new_id FROM carried GROUP BY 1 HAVING count(*) > 1 LIMIT {MOST_SHOWN}")
+    twice = execute(
+        duck, f"SELECT new_id FROM carried WHERE merged = 'f' GROUP BY 1 HAVING count(*) > 1 LIMIT {MOST_SHOWN}"
+    )
+    astray = execute(
+        duck,
+        "SELECT old_id FROM carried WHERE merged = 't' AND new_id NOT IN (SELECT new_id FROM carried WHERE merged = 'f') "
+        f"ORDER BY 1 LIMIT {MOST_SHOWN}",
+    )
     lines = []
     if lost:
         more = " and more" if len(lost) > MOST_SHOWN else ""
@@ -254,6 +266,8 @@ def _lost_and_doubled(duck: Any) -> list[str]:
         lines.append(f"loaded and quarantined: source keys {', '.join(r[0] for r in both)}")
     if twice:
         lines.append(f"two source rows point at one target row: {', '.join(r[0] for r in twice)}")
+    if astray:
+        lines.append(f"merged into a row that no source row has: source keys {', '.join(r[0] for r in astray)}")
     return lines
 
 
@@ -272,7 +286,7 @@ def _mismatches(duck: Any) -> list[str]:
             "hold other references than were filled",
         ),
     ):
-        mine = "old_id IN (SELECT key FROM staged WHERE wanted)"
+        mine = "merged = 'f' AND old_id IN (SELECT key FROM staged WHERE wanted)"
         for batch, count, keys in execute(
             duck,
             f"SELECT batch, count(*), list(old_id ORDER BY old_id)[1:5] FROM carried WHERE {condition} AND {mine} "
@@ -283,7 +297,14 @@ def _mismatches(duck: Any) -> list[str]:
 
 
 def _ledger_differs(
-    ctx: Context, entity: CheckedEntity, stayed: int, read: int, loaded: int, excluded: int, quarantined: int
+    ctx: Context,
+    entity: CheckedEntity,
+    stayed: int,
+    read: int,
+    loaded: int,
+    merged: int,
+    excluded: int,
+    quarantined: int,
 ) -> list[str]:
     """Where the ledger differs from what was counted; `stayed` rows of batches that were taken back are in both."""
     rows = [r for r in ctx.target.ledger() if r.entity == entity.name and r.step == 1 and not r.undone]
@@ -299,6 +320,7 @@ def _ledger_differs(
             sum(r.inserted + r.updated + r.unchanged for r in rows) + stayed + moved - over["loaded"],
             loaded,
         ),
+        "merged": (sum(r.merged for r in rows) + sum(each.merged for each in later), merged),
         "excluded": (sum(r.excluded for r in rows) + sum(e.excluded for e in later) - over["excluded"], excluded),
         "quarantined": (
             sum(r.quarantined for r in rows) - sum(each.left for each in later) - over["quarantined"],

@@ -76,6 +76,7 @@ EVENTS: dict[type[ev.Event], st.SearchStrategy[Any]] = {
         facts,
     ),
     ev.PartStaged: st.builds(ev.PartStaged, name, st.integers(0, 600), count, key, key, st.just("ab" * 32), count),
+    ev.DuplicatesFound: st.builds(ev.DuplicatesFound, name, count, count, count, count, count, name),
     ev.StageCompleted: st.builds(ev.StageCompleted, name, count, count, st.booleans()),
     ev.BatchCommitted: st.builds(
         ev.BatchCommitted,
@@ -117,6 +118,7 @@ EVENTS: dict[type[ev.Event], st.SearchStrategy[Any]] = {
         clusters,
         seconds,
         st.booleans(),
+        count,
     ),
     ev.RowsDropped: st.builds(ev.RowsDropped, name, st.integers(0, 600), count, clusters),
     ev.CrosswalkExported: st.builds(ev.CrosswalkExported, text, st.dictionaries(name, count, max_size=2), text),

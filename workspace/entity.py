@@ -172,8 +172,8 @@ class EntityProgress:
         batch = self.batches.get(event.batch)
         if batch is None:
             return self
-        left = event.inserted + event.updated + event.unchanged + event.excluded
-        moved = Counts(0, event.inserted, event.updated, event.unchanged, 0, event.excluded, -left)
+        left = event.inserted + event.updated + event.unchanged + event.merged + event.excluded
+        moved = Counts(0, event.inserted, event.updated, event.unchanged, event.merged, event.excluded, -left)
         change, filled = moved - batch.retried, event.references - batch.references
         batch = replace(batch, counts=batch.counts + change, retried=moved, references=event.references)
         return replace(
@@ -259,7 +259,7 @@ class EntityProgress:
             "quarantine": {"open": self.counts.quarantined - self.dropped, "dropped": self.dropped},
             "retried": {
                 name: sum(getattr(batch.retried, name) for _, batch in self.batches)
-                for name in ("inserted", "updated", "unchanged", "excluded")
+                for name in ("inserted", "updated", "unchanged", "merged", "excluded")
             },
             "completed": self.completed,
             "undone": {

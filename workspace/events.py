@@ -60,6 +60,7 @@ __all__ = [
     "BeliefHeld",
     "CrosswalkExported",
     "DecisionMade",
+    "DuplicatesFound",
     "EntityCompleted",
     "Event",
     "FeedbackGiven",
@@ -242,6 +243,22 @@ class StageCompleted(Event):
 
 
 @dataclass(frozen=True, config=CONFIG)
+class DuplicatesFound(Event):
+    """Which rows of an entity are one was decided, before its first batch: of `compared` rows, those of so many
+    `clusters`, and so many rows that go into another. `left_out` values were too common to go by; `sha256` is of the
+    file that names the rows. A later event of the same entity takes the place of the earlier."""
+
+    type: ClassVar[str] = "duplicates_found"
+    entity: Text
+    plan_version: Count
+    compared: Count
+    clusters: Count
+    merged: Count
+    left_out: Count
+    sha256: Text
+
+
+@dataclass(frozen=True, config=CONFIG)
 class BatchCommitted(Event):
     """The target committed a batch; step 1 moves the rows, step 2 fills references within the entity.
 
@@ -355,7 +372,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
     kind.type: kind
     for kind in (
         JobStarted, PlanChanged, PhaseStarted, TableProfiled, BeliefHeld, DecisionMade, QuestionAsked,
-        QuestionAnswered, ActionTaken, FeedbackGiven, PartStaged, StageCompleted, BatchCommitted,
+        QuestionAnswered, ActionTaken, FeedbackGiven, PartStaged, StageCompleted, DuplicatesFound, BatchCommitted,
         QuarantineSeen, EntityCompleted, RetryMade, Interrupted, Verified, JobFinished, LessonLearnt,
         UndoStarted, BatchUndone, QuarantineRetried, BatchRetried, RowsDropped, CrosswalkExported, JobCleanedUp,
         WorkSpread,

@@ -83,6 +83,7 @@ class BatchRetried(Event):
     clusters: FactsList = Field(default_factory=list)
     seconds: Seconds = 0.0
     recovered: bool = False
+    merged: Count = 0
 
 
 @dataclass(frozen=True, config=CONFIG)

@@ -58,20 +58,20 @@ def _few(rows: Sequence[RowShown]) -> list[RowShown]:
 def show_counts(console: Console, preview: Preview) -> None:
     """The rows of each entity by outcome."""
     headings = [
-        Heading("entity"), Heading("to"), number("read"), number("load"), number("unchanged"), number("excluded"),
-        number("quarantined"),
+        Heading("entity"), Heading("to"), number("read"), number("load"), number("unchanged"), number("merged"),
+        number("excluded"), number("quarantined"),
     ]  # fmt: skip
     rows = [
-        [each.entity, each.target, each.read, each.load, each.unchanged, each.excluded, each.quarantined]
+        [each.entity, each.target, each.read, each.load, each.unchanged, each.merged, each.excluded, each.quarantined]
         for each in preview.entities
     ]
-    sums = [sum(int(str(row[i])) for row in rows) for i in range(2, 7)]
+    sums = [sum(int(str(row[i])) for row in rows) for i in range(2, 8)]
     show_table(console, headings, rows, total=["all", "", *sums])
 
 
 def show_failures(console: Console, entity: EntityPreview) -> None:
     """What would be quarantined, what collides, and what changes on the way, of one entity."""
-    if entity.clusters or entity.changes:
+    if entity.clusters or entity.changes or entity.duplicates:
         console.print(f"\n{entity.entity}", style="bold")
     for cluster in entity.clusters[:_MOST]:
         console.print(f"  {cluster.count:>9,} to quarantine: {visible(cluster.signature, 110)}")
@@ -79,8 +79,21 @@ def show_failures(console: Console, entity: EntityPreview) -> None:
         console.print(f"  {'':>9} and {len(entity.clusters) - _MOST} clusters more")
     for key, detail in entity.collisions[: _MOST // 2]:
         console.print(f"  {'':>9} collision: {visible(key, 40)}: {visible(detail, 100)}")
+    _show_duplicates(console, entity)
     for change, count in list(entity.changes.items())[:_MOST]:
         console.print(f"  {count:>9,} changed: {visible(change, 110)}")
+
+
+def _show_duplicates(console: Console, entity: EntityPreview) -> None:
+    """Clusters of rows that would become one, the least sure first, with what tells their rows apart."""
+    if entity.duplicates_total:
+        console.print(
+            f"  {entity.merged:>9,} merged into others, in {entity.duplicates_total:,} clusters; the least sure:"
+        )
+    for each in entity.duplicates[: _MOST // 2]:
+        for n, (key, values) in enumerate(each.rows.items()):
+            told = ", ".join(f"{visible(name)} {_value(value)}" for name, value in values.items() if value is not None)
+            console.print(f"  {f'{each.sure:.3f}' if not n else '':>9} {visible(key, 40)}: {told}")
 
 
 def _show_row(console: Console, entity: str, row: RowShown, made_of: Mapping[str, Sequence[str]]) -> None:
