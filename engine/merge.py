@@ -27,6 +27,7 @@ from engine.query import LOADED, MERGED, identifier, literal, read_parts
 from engine.stage import write_durably
 from engine.transform import Counts, count_part, execute, fetch
 from workspace.disk import disk_errors
+from workspace.errors import JobFailedError
 from workspace.events import DuplicatesFound, PartStaged
 from workspace.log import Workspace
 from workspace.paths import JobPaths
@@ -290,12 +291,17 @@ def merge_parts(workspace: Workspace, merging: Merging, version: int | None) -> 
     """
     path, entity = merging.path, merging.entity.name
     if not _stands(workspace, entity, path, version):
+        if version is None:
+            raise JobFailedError(
+                f"what was decided about duplicates of {entity} is missing or cut off", where=str(path),
+                advice="start a new job; the crosswalk in the target keeps what was loaded from being loaded twice",
+            )  # fmt: skip
         decided = merging.decide(path)
         fault_point("after duplicates decided")
         workspace.record(
             DuplicatesFound(
                 entity,
-                version or 0,
+                version,
                 decided.compared,
                 decided.clusters,
                 decided.merged,
