@@ -298,7 +298,7 @@ def _column(name: str, declared: str, required: bool, default: str | None, key: 
     )
 
 
-def _affinity(column: Column) -> str:
+def affinity(column: Column) -> str:
     """SQLite's own rule for how a column holds and compares values."""
     declared = column.type.upper()
     if "INT" in declared:
@@ -313,7 +313,7 @@ def _affinity(column: Column) -> str:
 def _as_text(column: Column, quoted: str) -> str:
     if column.kind is Kind.BINARY:
         return f"CAST({quoted} AS BLOB)"
-    if _affinity(column) == "text":
+    if affinity(column) == "text":
         return f"CAST({quoted} AS TEXT)"
     # SQLite writes a real with 15 digits; where that is another number, 17 are needed
     return (
@@ -326,4 +326,4 @@ def _comparable(column: Column, quoted: str) -> str:
     """A key column as it is ordered and compared: itself, so that an index serves, unless it has no type."""
     if column.kind is Kind.BINARY:
         return f"CAST({quoted} AS BLOB)"
-    return f"CAST({quoted} AS TEXT)" if _affinity(column) == "none" else quoted
+    return f"CAST({quoted} AS TEXT)" if affinity(column) == "none" else quoted

@@ -137,6 +137,11 @@ def target_table(name: str, entity: EntityPlan, target: Catalogue) -> Table:
         )
     if table.view:
         raise PlanError(f"{entity.to!r} is a view", where=f"entities.{name}.to", advice="load the table behind it")
+    if table.engine:
+        raise PlanError(
+            f"{entity.to!r} is stored by {table.engine}, which can't take back what it wrote", where=f"entities.{name}.to",
+            advice=f"ALTER TABLE {entity.to} ENGINE=InnoDB",
+        )  # fmt: skip
     return table
 
 
