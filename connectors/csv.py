@@ -229,12 +229,14 @@ class CsvSource:
             readable = self._temporary / "in_utf8.csv"
             write_utf8(file, readable)
         columns = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in file.columns)
+        # of a header with a line end in it DuckDB would take that for the file's, and give no row
+        ends = f", new_line = {_text(file.line_end)}" if file.line_end else ""
         try:
             self._cursor().execute(
                 f"CREATE TABLE {quoted} AS FROM read_csv({_text(str(readable))}, auto_detect = false,"
                 f" header = true, columns = {{{columns}}}, delim = {_text(file.delimiter)}, quote = '\"',"
                 f" escape = {_text(file.escape)}, nullstr = '', allow_quoted_nulls = false,"
-                f" max_line_size = {_LONGEST_LINE}, buffer_size = {2 * _LONGEST_LINE}, parallel = false)"
+                f" max_line_size = {_LONGEST_LINE}, buffer_size = {2 * _LONGEST_LINE}, parallel = false{ends})"
             )
         except duckdb.Error as error:
             raise _malformed(file, error) or self._failed(error) from None

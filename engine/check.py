@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from connectors.protocols import Catalogue, Column, Kind, Source, Table
 from engine.expressions import columns_of
 from engine.merge_plan import check_merge
+from engine.names import check_source_names, check_target_names
 from engine.plan import EntityPlan, FieldPlan, Plan
 from workspace.errors import CatalogueError, PlanError
 
@@ -162,7 +163,7 @@ def _entity(name: str, plan: Plan, source: Source, target: Table, deferred: set[
     except CatalogueError as error:
         raise CatalogueError(error.what, where=f"{here}.from", advice=error.advice) from None
     names = [c.name for c in table.columns]
-    _check_names(names, here)
+    check_source_names(names, here)
     for key in entity.key:
         if key not in names:
             raise PlanError(
@@ -195,6 +196,7 @@ def _entity(name: str, plan: Plan, source: Source, target: Table, deferred: set[
         fields.append(CheckedField(column, field, (name, column_name) in deferred, where))
     if entity.where:
         used |= _drawn(entity.where, names, f"{here}.where")
+    check_target_names([*entity.fields, *([id_column.name] if id_column else [])], entity.to, here)
     _check_required(entity, target, id_column, here)
     if entity.merge is not None:
         check_merge(
@@ -233,23 +235,6 @@ def _drawn(expression: str, names: list[str], where: str) -> set[str]:
     return {n for n in names if n in drawn} | {
         n for n in names for d in drawn if d not in names and n.lower() == d.lower()
     }
-
-
-def _check_names(names: list[str], here: str) -> None:
-    """Refuses source columns that the stage can't keep apart from others."""
-    seen: dict[str, str] = {}
-    for name in names:
-        if name.lower().startswith("_ph_"):
-            raise PlanError(
-                f"the source's column {name!r} has a name that only Packhorse's own columns have", where=f"{here}.from",
-                advice="write a SELECT in `from:` that gives it another name",
-            )  # fmt: skip
-        if name.lower() in seen:
-            raise PlanError(
-                f"the source's columns {seen[name.lower()]!r} and {name!r} differ in case alone", where=f"{here}.from",
-                advice="write a SELECT in `from:` that gives one of them another name",
-            )  # fmt: skip
-        seen[name.lower()] = name
 
 
 def _id_column(entity: EntityPlan, target: Table, here: str) -> Column | None:
