@@ -183,10 +183,21 @@ class Source(Protocol):
         where any are named."""
         ...
 
-    def pages(self, relation: str, key: Sequence[str], *, after: tuple[str, ...] | None, size: int) -> Iterator[Page]:
+    def pages(
+        self,
+        relation: str,
+        key: Sequence[str],
+        *,
+        after: tuple[str, ...] | None,
+        size: int,
+        since: tuple[str, str] | None = None,
+        only: Sequence[str] = (),
+    ) -> Iterator[Page]:
         """All rows in key order after `after` (None: from the start), `size` rows a page, every
         column as text or binary. Ordered and compared by the server's own collation; never OFFSET.
         An empty `key` reads the whole in the server's order in one go (cannot go on in the middle).
+        `since`, a column and a value, leaves out rows whose column is less than that; those where it is NULL
+        come. `only` names the columns to read, the key's among them; empty for all.
 
         A binary key's text is its bytes in hex. A row whose key is NULL, in any part, is in no page:
         the caller compares the rows read with `count`. One stream at a time; `close()` on the iterator

@@ -15,7 +15,7 @@ from connectors.protocols import Catalogue, Column, Kind, Source, Table
 from engine.expressions import columns_of
 from engine.merge_plan import check_merge
 from engine.names import check_source_names, check_target_names
-from engine.plan import EntityPlan, FieldPlan, Plan
+from engine.plan import EntityPlan, FieldPlan, Plan, Watermark
 from workspace.errors import CatalogueError, PlanError
 
 # It is a folder's name too.
@@ -214,8 +214,32 @@ def _entity(name: str, plan: Plan, source: Source, target: Table, deferred: set[
             f"the target's {entity.to} has no column {entity.deleted.column!r}", where=f"{here}.deleted.column",
             advice="name the column that marks a row as deleted",
         )  # fmt: skip
+    if entity.watermark is not None:
+        _check_watermark(entity.watermark, table, f"{here}.watermark")
+        used.add(entity.watermark.column)
     unaccounted = tuple(n for n in names if n not in used and n not in entity.unmapped)
     return CheckedEntity(name, entity, table, target, id_column, tuple(fields), unaccounted)
+
+
+_ORDERED = (Kind.INTEGER, Kind.DECIMAL, Kind.DATE, Kind.DATETIME, Kind.INSTANT, Kind.TEXT)
+
+
+def _check_watermark(watermark: Watermark, table: Table, where: str) -> None:
+    """Text is let in: files have nothing else, and whether it is dates shows when it is read."""
+    column = table.column(watermark.column)
+    if column is None:
+        names = [each.name for each in table.columns]
+        raise PlanError(
+            f"the source has no column {watermark.column!r}{_near(watermark.column, names)}",
+            where=where,
+            advice=f"it has: {_some(names)}",
+        )
+    if column.kind not in _ORDERED:
+        raise PlanError(
+            f"{column.name} is {column.type or column.kind.value}, which doesn't rise with each change",
+            where=where,
+            advice="name a column of dates or whole numbers, or leave the watermark out",
+        )
 
 
 def _target_column(name: str, entity: EntityPlan, target: Table, where: str) -> Column:

@@ -34,7 +34,8 @@ from engine.prepare import try_queries
 from engine.quarantine import drop, droppable
 from engine.retry import EditedRows, Retry, RetryOutcome
 from engine.retry_plan import check_next
-from engine.sync import Sync, SyncOptions, SyncOutcome
+from engine.sync import Sync
+from engine.sync_outcome import SyncOptions, SyncOutcome
 from engine.undo import Undo, UndoOutcome
 from engine.verify import Verification, verify
 from workspace.log import Workspace

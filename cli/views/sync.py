@@ -11,7 +11,7 @@ from cli.views.table import Heading, number, show_table
 from cli.views.text import one_line, visible
 
 if TYPE_CHECKING:
-    from engine.sync import EntitySynced, SyncOutcome
+    from engine.sync_outcome import EntitySynced, SyncOutcome
 
 MOST_SHOWN = 20
 _FOUND = ("new", "changed", "again", "gone")
