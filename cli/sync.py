@@ -62,7 +62,7 @@ def sync(
     `lag_seconds` (from then until now), `entities`, a list of objects with `entity`, `seen`, `counted` (in the source),
     `new`, `changed`, `again` (unchanged, driven once more for a row that they refer to), `gone` (or null), `snapshot`,
     and of those brought in `inserted`, `updated`, `unchanged`, `excluded`, `quarantined`, `freed` (from the
-    quarantine), `kept`, `asked`, `deleted`, `marked`, `stayed`, `references`; `skipped` (entities without a key), `asked`,
+    quarantine), `kept`, `asked`, `deleted`, `marked`, `stayed`, `references`; `skipped` (entities left as they are, with the reason), `asked`,
     `kept_rows`, a list of objects with `entity`, `key`, `id`, `fields`, `asked`; and `exit_code`.
     """
     from engine.sync import Sync

@@ -12,11 +12,13 @@ from dataclasses import asdict
 import pyarrow as pa
 import sqlalchemy as sa
 
-from connectors.records import KeptEdit, LoadedEntity, SyncCounts
+from connectors.protocols import Column
+from connectors.records import KeptEdit, LoadedEntity, StayingRow, SyncCounts
 from connectors.sql_cleanup import SqlCleanup
 from connectors.sql_records import AT_ONCE
 from connectors.sql_rows import table_of
-from connectors.sql_schema import KEPT, QUARANTINE, RETRIED, SUPERSEDED, SYNCED
+from connectors.sql_schema import CROSSWALK, KEPT, QUARANTINE, RETRIED, SUPERSEDED, SYNCED
+from workspace.errors import CatalogueError
 
 _S = SUPERSEDED.c
 
@@ -87,6 +89,38 @@ class SqlSynced(SqlCleanup):
                 statement.values(edited_hash=sa.bindparam("v")), [{"k": old, "v": hash_} for old, hash_ in hashes]
             )
 
+    def edited_references(self, entity: LoadedEntity, keys: Sequence[str]) -> list[str]:
+        """Locks the rows of these source keys, and gives those whose deferred references are not what was filled."""
+        x, t = CROSSWALK.c, table_of(entity.table).alias("t")
+        asked = sa.select(x.old_id, x.reference_hash, self._found(entity, t).reference)
+        asked = asked.select_from(CROSSWALK.join(t, self._same_row(entity.identity, t, x.new_id)))
+        found: list[str] = []
+        for start in range(0, len(keys), AT_ONCE):
+            some = list(keys[start : start + AT_ONCE])
+            these = asked.where(x.entity_id == self.entity_id(entity.name), x.old_id.in_(some))
+            rows = self.read(these.with_for_update(of=t))
+            found += [_plain(old) for old, noted, now in rows if _hash(noted) != _hash(now)]
+        return found
+
+    takes_out = False
+
+    def remove_rows(self, entity: LoadedEntity, keys: Sequence[str], *, edited: bool) -> tuple[int, list[StayingRow]]:
+        """Never asked for, since `takes_out` is False. CatalogueError."""
+        raise CatalogueError("a sync takes no rows out of such a target", where=self.dsn)
+
+    def mark_rows(
+        self, entity: LoadedEntity, marker: Column, keys: Sequence[str], *, edited: bool
+    ) -> tuple[int, list[StayingRow]]:
+        """Never asked for, since `takes_out` is False. CatalogueError."""
+        raise CatalogueError("a sync marks no rows in such a target", where=self.dsn)
+
+    def unmark_rows(self, entity: LoadedEntity, marker: Column, keys: Sequence[str]) -> None:
+        """Nothing: no row was marked."""
+
+    def marked_keys(self, entity: str) -> list[str]:
+        """None: no row was marked."""
+        return []
+
     def kept_edits(self, entity: str) -> list[KeptEdit]:
         """The entity's rows that stay as they were edited, by source key."""
         k = KEPT.c
@@ -105,6 +139,10 @@ class SqlSynced(SqlCleanup):
         asked = sa.select(s.kept, s.asked, s.deleted, s.marked, s.stayed)
         rows = self.read(asked.where(*self._mine(SYNCED, entity), s.batch == batch))
         return SyncCounts(*rows[0]) if rows else SyncCounts()
+
+
+def _hash(text: str | bytes | None) -> str:
+    return "" if text is None else _plain(text).replace("-", "")
 
 
 def _plain(text: str | bytes) -> str:

@@ -21,7 +21,7 @@ from engine.persist import persist
 from engine.prepare import Preparer
 from engine.sync_load import EntityLoad
 from engine.sync_outcome import EntitySynced, SyncOptions, SyncOutcome
-from engine.sync_read import GenerationReader
+from engine.sync_read import GenerationReader, why_not
 from engine.sync_stage import EntityRead
 from workspace.errors import CatalogueError, PlanError, UsageError
 from workspace.events import (
@@ -72,7 +72,7 @@ class Sync:
                 "a sync with other options is under way", where=job, advice=f"`{self._again}` goes on with it"
             )
         _check_rights(ctx, options.deletes)
-        self._skipped = tuple(e.name for e in ctx.checked.entities if not e.plan.key)
+        self._skipped = {e.name: why for e in ctx.checked.entities if (why := why_not(e))}
 
     def foresee(self) -> SyncOutcome:
         """What the source holds otherwise; nothing is written, not even to the stage."""
@@ -254,7 +254,11 @@ class Sync:
 
 
 def _check_rights(ctx: Context, deletes: Deletes) -> None:
-    """PlanError, CatalogueError where what may have to be done can't be."""
+    """UsageError, PlanError, CatalogueError where what may have to be done can't be."""
+    if deletes != "keep" and not ctx.target.takes_out:
+        raise UsageError(
+            "a sync takes rows out of PostgreSQL alone, so far", where="--deletes", advice="leave it out: the rows stay"
+        )
     verbs = ["update", *(["delete"] if deletes == "delete" else [])]
     for entity in ctx.checked.entities:
         held, marker = entity.target.privileges, entity.plan.deleted

@@ -114,6 +114,7 @@ def commit_part(
             inserted=wrote.inserted,
             updated=wrote.updated + updated.written,
             unchanged=rows.unchanged + updated.left,
+            merged=wrote.merged,
             excluded=rows.excluded,
             quarantined=quarantined.num_rows,
             checksum=wrote.checksum + checksum_of(renewed["_ph_target_hash"]) + _held_checksum(duck, incoming, stayed),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -53,14 +54,14 @@ class EntitySynced:
 class SyncOutcome:
     """What was found, and with `done` what was brought in. `since` is when the generation before was read, `lag` the
     seconds from then until this one was. `kept` are rows of the target that stay as somebody edited them, of this
-    and earlier syncs; `skipped` are entities without a key, whose changes nobody can tell."""
+    and earlier syncs; `skipped` are entities that a sync leaves as they are, with the reason."""
 
     generation: int
     done: bool
     since: datetime
     lag: float
     entities: tuple[EntitySynced, ...]
-    skipped: tuple[str, ...]
+    skipped: Mapping[str, str]
     kept: dict[str, list[KeptEdit]]
 
     @property
@@ -76,7 +77,7 @@ class SyncOutcome:
             "since": self.since.isoformat(timespec="milliseconds"),
             "lag_seconds": round(self.lag, 3),
             "entities": [asdict(each) for each in self.entities],
-            "skipped": list(self.skipped),
+            "skipped": dict(self.skipped),
             "asked": self.asked,
             "kept_rows": [
                 {"entity": entity, "key": row.old_id.split("\x1f"), "id": row.new_id, "fields": row.fields.split(", "), "asked": row.asked}

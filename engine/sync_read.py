@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from connectors.relation import about
+from engine.check import CheckedEntity
 from engine.compile import key_sql, source_hash_sql
 from engine.context import Context, Progress
 from engine.generation import Deletes
@@ -26,6 +27,15 @@ from engine.transform import execute
 from engine.watermark import low_mark
 from workspace.disk import disk_errors
 from workspace.errors import InterruptedJobError, PlanError
+
+
+def why_not(entity: CheckedEntity) -> str:
+    """Why a sync leaves the entity as it is; empty where it doesn't."""
+    if not entity.plan.key:
+        return "has no key, so what changed can't be told"
+    if entity.plan.merge is not None:
+        return "merges duplicates, and that is decided once, over all rows: a new job brings in what changed"
+    return ""
 
 
 class GenerationReader:
@@ -49,11 +59,11 @@ class GenerationReader:
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def read(self) -> list[EntityRead]:
-        """Reads every entity that has a key, one after the other, and finds what differs. PlanError where the source's
+        """Reads every entity whose changes can be told, one after the other, and finds what differs. PlanError where the source's
         columns are not the stage's any more."""
         found = []
         for entity in self._ctx.checked.entities:
-            if entity.plan.key:
+            if why_not(entity) == "":
                 read = EntityRead(entity, recorded_parts(self._ctx.workspace, entity.name))
                 self._check_columns(read)
                 self._take_latest(read)

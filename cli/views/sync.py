@@ -44,7 +44,7 @@ def _notes(outcome: SyncOutcome) -> list[str]:
     lines = []
     for each in outcome.entities:
         lines += _note(each)
-    lines += [f"{name}: has no key, so what changed can't be told" for name in outcome.skipped]
+    lines += [f"{name}: {why}" for name, why in outcome.skipped.items()]
     return lines
 
 
