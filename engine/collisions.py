@@ -8,6 +8,7 @@ the order of the source key, so that what is settled of the first ones can be lo
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,8 @@ SOURCE_KEY = "source key"
 _SCHEMA_OF_LOSERS = pa.schema(
     [("_ph_n", pa.int64()), ("index", pa.string()), ("field", pa.string()), ("detail", pa.string())]
 )
+GRAIN = 50
+"""What stood before is this many times what is settled at once in a long table."""
 _SOURCE = 255
 """The number of the source key's own check."""
 
@@ -118,7 +121,8 @@ def _translated(text: str, key: UniqueKey, entity: CheckedEntity) -> str:
 
 
 class Settler:
-    """Settles an entity's transformed parts, one after the other from the first.
+    """Settles an entity's transformed parts, in order from the first, one by one or several at once: it comes to the
+    same.
 
     What stood in the parts before is kept as a hash and a row number a key, in DuckDB, which puts it on disk where it
     is large; a hash that comes again is compared by the keys themselves. Not for use by two threads.
@@ -149,25 +153,42 @@ class Settler:
         """Leaves out that many rows of the stage, which stand before the next part."""
         self._rows += rows
 
+    @property
+    def grain(self) -> int:
+        """How many rows are better settled at once: each time all that stood before is gone through, so that with
+        parts of one size, a table twice as long would take four times as long."""
+        return self._rows // GRAIN if self.needed else 0
+
     def settle(self, part: int, out: Path, rows: int) -> Losers | None:
         """The rows of the next part that lost, None where none did. `rows` is how many rows the part has."""
-        self._outs.append((self._rows, out))
-        self._rows += rows
+        return self.settle_all([(part, out, rows)])[0]
+
+    def settle_all(self, parts: Sequence[tuple[int, Path, int]]) -> list[Losers | None]:
+        """The same of the next parts: number, file and rows of each."""
+        starts = []
+        for _, out, rows in parts:
+            starts.append(self._rows)
+            self._outs.append((self._rows, out))
+            self._rows += rows
         if not self.needed:
-            return None
-        self._note_keys(out)
-        losers = self._held_by_target(out)
+            return [None for _ in parts]
+        outs = [out for _, out, _ in parts]
+        self._note_keys(outs)
+        losers = self._held_by_target(outs)
         losers |= self._contested(set(losers))
         if losers:
             # A second row of one source key is one whatever became of the first; else only who enters takes a key.
             listed = ", ".join(str(n) for n in losers)
             execute(self._duck, f"DELETE FROM coming WHERE c <> {_SOURCE} AND n IN ({listed})")
         execute(self._duck, "INSERT INTO taken SELECT c, h, n FROM coming")
-        return self._written(part, losers) if losers else None
+        lost: list[dict[int, Lost]] = [{} for _ in parts]
+        for n, why in losers.items():
+            lost[bisect_right(starts, n) - 1][n] = why
+        return [self._written(part[0], those) if those else None for part, those in zip(parts, lost, strict=True)]
 
-    def _note_keys(self, out: Path) -> None:
-        """Makes the table `coming`: check, hash of the key, row number, for each key of the part that counts."""
-        rows = self._entering([out])
+    def _note_keys(self, outs: list[Path]) -> None:
+        """Makes the table `coming`: check, hash of the key, row number, for each key of the parts that counts."""
+        rows = self._entering(outs)
         selects = []
         if self._by_source_key:
             selects.append(f"SELECT {_SOURCE}::UTINYINT AS c, hash(_ph_key) AS h, _ph_n AS n FROM {rows}")
@@ -181,7 +202,7 @@ class Settler:
             )
         execute(self._duck, f"CREATE OR REPLACE TEMP TABLE coming AS {' UNION ALL '.join(selects)}")
 
-    def _held_by_target(self, out: Path) -> dict[int, Lost]:
+    def _held_by_target(self, outs: list[Path]) -> dict[int, Lost]:
         losers: dict[int, Lost] = {}
         for check in self._checks:
             path = self._held.get(check.key.name)
@@ -192,7 +213,7 @@ class Settler:
             same = " AND ".join(f"h.k{i} IS NOT DISTINCT FROM t.k{i}" for i in range(len(check.parts)))
             for n, deleted in execute(
                 self._duck,
-                f"SELECT t._ph_n, h.deleted FROM (SELECT _ph_n, {keys} FROM {self._entering([out])} AS r {where}) t "
+                f"SELECT t._ph_n, h.deleted FROM (SELECT _ph_n, {keys} FROM {self._entering(outs)} AS r {where}) t "
                 f"JOIN read_parquet({literal(str(path))}) h ON {same} WHERE {_present('t.', check)}",
             ):
                 if check.key.primary and self._entity.plan.write == "upsert" and deleted != "true":
@@ -206,7 +227,7 @@ class Settler:
         return losers
 
     def _contested(self, lost: set[int]) -> dict[int, Lost]:
-        """The part's rows that lose to one before them, given those that have `lost` already."""
+        """The rows of the parts that lose to one before them, given those that have `lost` already."""
         seen = execute(
             self._duck,
             "SELECT c.c, c.n, t.n FROM coming c JOIN taken t ON t.c = c.c AND t.h = c.h UNION ALL "

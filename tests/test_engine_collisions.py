@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from connectors.protocols import Column, Kind, Table, UniqueKey
 from engine.check import CheckedEntity, CheckedField
-from engine.collisions import Settler
+from engine.collisions import Losers, Settler
 from engine.plan import EntityPlan, FieldPlan
 from engine.query import LOADED
 
@@ -64,7 +64,7 @@ def reckoned(rows: list[tuple[str, str | None, str | None, int]], keyed: bool) -
     return lost
 
 
-@given(ROWS, st.sets(st.integers(1, 39)), st.booleans())
+@given(ROWS, st.sets(st.integers(1, 39)), st.booleans(), st.integers(1, 4))
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_parts_settle_as_the_whole(
     duck: duckdb.DuckDBPyConnection,
@@ -72,6 +72,7 @@ def test_parts_settle_as_the_whole(
     rows: list[tuple[str, str | None, str | None, int]],
     cuts: set[int],
     keyed: bool,
+    together: int,
 ) -> None:
     settler = Settler(duck, entity(keyed), tmp_path, {})
     table = pa.table(
@@ -86,10 +87,16 @@ def test_parts_settle_as_the_whole(
     )
     found: dict[int, str] = {}
     edges = [0, *sorted(c for c in cuts if c < len(rows)), len(rows)]
+    parts = []
     for part, (start, end) in enumerate(pairwise(edges)):
         out = tmp_path / f"part-{part}.parquet"
         pq.write_table(table.slice(start, end - start), out)
-        losers = settler.settle(part, out, end - start)
+        parts.append((part, out, end - start))
+    lost: list[Losers | None] = []
+    while parts:
+        lost += settler.settle_all(parts[:together])
+        del parts[:together]
+    for losers in lost:
         if losers:
             written = pq.read_table(losers.path)
             assert written.num_rows == losers.count > 0

@@ -17,6 +17,7 @@ from pyftpdlib.authorizers import DummyAuthorizer
 from pyftpdlib.handlers import FTPHandler
 from pyftpdlib.servers import FTPServer
 
+from engine import collisions
 from engine.executors.choice import Choice
 from engine.load import load
 from engine.verify import verify
@@ -72,6 +73,23 @@ def test_the_same_rows_as_one_process_makes(
     assert (spent.executor, spent.width) == ("local:2", 2)
     assert min(spent.seconds[kind] for kind in ("transform", "sort", "target", "settle")) > 0
     assert len(batches) == BATCHES + 3
+
+
+def test_parts_that_are_settled_together_come_to_the_same(
+    undisturbed: dict[str, str], postgres_database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of a long table are: here, as many rows as stood before."""
+    monkeypatch.setattr(collisions, "GRAIN", 1)
+    together: list[int] = []
+    settle = collisions.Settler.settle_all
+
+    def settle_all(settler: collisions.Settler, parts: Any) -> Any:
+        together.append(len(parts))
+        return settle(settler, parts)
+
+    monkeypatch.setattr(collisions.Settler, "settle_all", settle_all)
+    assert finished(a_job(postgres_database, tmp_path, "local:1")) == undisturbed
+    assert together[3:] == [1, 1, 2, 4, 2]
 
 
 def test_a_worker_killed_in_mid_range_is_replaced_and_nothing_comes_twice(

@@ -74,10 +74,12 @@ class Spread:
                 tuple((name, put(preparer.crosswalks[name])) for name in needed), put(existing) if existing else None,
             )  # fmt: skip
         self._transforming: deque[tuple[PartStaged, Future[Answer]]] = deque()
+        self._transformed: deque[tuple[PartStaged, Transformed]] = deque()
         self._settled: deque[_Batch] = deque()
         self._landing: deque[_Batch] = deque()
         self._fetched: list[Path] = []
-        self._stopping = False
+        self._last = self._stopping = False
+        self._rows = 0
         self._one_by_one = not all_compared(entity)
         # Without a key, reading begins anew after a crash, and rows may come in another order: then no batch may be
         # in the ledger before all of its entity is in the stage.
@@ -92,9 +94,9 @@ class Spread:
         try:
             for part in parts:
                 self._begin(part)
-                yield from self._advance(there, 2 * self._run.executor.width + 1)
-            self._open = True
-            yield from self._advance(there, 0)
+                yield from self._advance(there)
+            self._open = self._last = True
+            yield from self._advance(there)
         finally:
             for _, future in self._transforming:
                 future.cancel()
@@ -106,50 +108,71 @@ class Spread:
             self._run.place.put(self._preparer.files(self._entity, part)[0])
         self._transforming.append((part, self._run.executor.submit(Transform(self._work, part))))
 
-    def _advance(self, there: frozenset[int], ahead: int) -> Iterator[Arrived]:
-        """Does what can be done, and waits while more than `ahead` parts stand before one stage."""
+    def _advance(self, there: frozenset[int]) -> Iterator[Arrived]:
+        """Does what can be done, and waits while enough is under way: for all of it after the last part."""
         while True:
+            ahead = 2 * self._run.executor.width + 1  # so that no worker idles
             if not self._stopping and self._ctx.stop():
                 self._stop()
             if self._landing and (self._landing[0].future is None or self._landing[0].future.done()):
                 yield self._land(self._landing.popleft())
             elif self._transforming and self._transforming[0][1].done():
-                self._settle(*self._transforming.popleft())
-            elif self._settled and self._open and not (self._one_by_one and self._landing):
+                self._take(*self._transforming.popleft())
+            elif self._transformed and self._enough():
+                self._settle()
+            elif self._settled and self._open and len(self._landing) <= (0 if self._one_by_one else ahead):
                 self._give(self._settled.popleft(), there)
             elif self._stopping and not self._landing:
                 stop_if_asked(self._ctx)
-            elif (
-                self._stopping
-                or len(self._transforming) > ahead
-                or (self._open and len(self._settled) + len(self._landing) > ahead)
-            ):
+            elif self._stopping or self._full(ahead):
                 heads = [future for _, future in list(self._transforming)[:1]]
                 self._wait([*heads, *(batch.future for batch in list(self._landing)[:1])])
             else:
                 return
+
+    def _enough(self) -> bool:
+        """True where what is transformed is worth settling, or is all that will come."""
+        rows = sum(part.rows for part, _ in self._transformed)
+        return rows >= self._settler.grain or (self._last and not self._transforming)
+
+    def _full(self, ahead: int) -> bool:
+        """True where the next part has to wait, or after the last part, anything is under way."""
+        if self._last:
+            return bool(self._transforming or self._landing)
+        held = sum(batch.part.rows for batch in self._settled)
+        return len(self._transforming) > ahead or (self._open and held > self._settler.grain + ahead * self._rows)
 
     def _stop(self) -> None:
         self._stopping = True
         for _, future in self._transforming:
             future.cancel()
         self._transforming.clear()
+        self._transformed.clear()
         self._settled.clear()
 
-    def _settle(self, part: PartStaged, future: Future[Answer]) -> None:
-        """The next part of all, in order: which of its rows lose to one before them."""
+    def _take(self, part: PartStaged, future: Future[Answer]) -> None:
         transformed = self._result(future)
         assert isinstance(transformed, Transformed)
-        with self._timed("files"):
-            keys = self._run.place.get(transformed.keys)
-        if not self._run.place.shared:
-            self._fetched.append(keys)
-        with self._timed("settle"):
-            lost = self._settler.settle(part.part, keys, part.rows)
         self.changes.update(transformed.counts.changes)
-        with self._timed("files"):
-            losers = (self._run.place.put(lost.path), lost.count) if lost else None
-        self._settled.append(_Batch(part, transformed, losers))
+        self._rows = max(self._rows, part.rows)
+        self._transformed.append((part, transformed))
+
+    def _settle(self) -> None:
+        """The next parts of all, in order: which of their rows lose to one before them."""
+        parts = []
+        for part, transformed in self._transformed:
+            with self._timed("files"):
+                keys = self._run.place.get(transformed.keys)
+            if not self._run.place.shared:
+                self._fetched.append(keys)
+            parts.append((part.part, keys, part.rows))
+        with self._timed("settle"):
+            lost = self._settler.settle_all(parts)
+        for (part, transformed), losers in zip(self._transformed, lost, strict=True):
+            with self._timed("files"):
+                told = (self._run.place.put(losers.path), losers.count) if losers else None
+            self._settled.append(_Batch(part, transformed, told))
+        self._transformed.clear()
 
     def _give(self, batch: _Batch, there: frozenset[int]) -> None:
         """Has a worker commit a batch: all parts up to it are settled."""
