@@ -49,6 +49,8 @@ def _advice(message: str) -> str:
     low = message.lower()
     if "password authentication failed" in low or "no password supplied" in low:
         return "check user and password of the DSN"
+    if "certificate" in low or "ssl" in low:
+        return "check sslmode, sslrootcert, sslcert and sslkey in the DSN"
     if "does not exist" in low and "database" in low:
         return "check the database's name, or create it"
     if "does not exist" in low and "role" in low:
