@@ -7,7 +7,7 @@ that there is nothing to do; rows, crosswalk and quarantine commit with it or no
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connectors.protocols import Column, LedgerRow, RowsRefusedError
+from connectors.protocols import LedgerRow, RowsRefusedError
 from connectors.target import Target
 from engine.check import CheckedEntity
 from engine.collisions import SOURCE_KEY
@@ -26,6 +26,7 @@ from engine.faults import fault_point
 from engine.merge_rows import homeless, merged_rows
 from engine.prepare import Settled
 from engine.query import LOADED, QUARANTINED, identifier, literal
+from engine.refusing import enter_rows, load_refusing
 from engine.stage import part_path
 from engine.transaction import batch_transaction
 from engine.transform import execute, fetch, shape_sql
@@ -201,7 +202,7 @@ def write_rows(
     the `quarantined` of what comes back, which the caller writes."""
     inserts = _with_ids(target, entity, rows.inserts)
     refused: list[tuple[int, RowsRefusedError]] = []
-    inserted, replaced = _enter(target, entity, inserts, refused)
+    inserted, replaced = enter_rows(target, entity, inserts, refused)
     fault_point("in copy")
     updated = _update(target, entity, rows.updates, refused)
     bad = {n for n, _ in refused}
@@ -235,69 +236,6 @@ def write_rows(
         inserted, updated + len(replaced), merged.num_rows + rows.merged_before, quarantined,
         pa.concat_tables([crosswalk, merged]), checksum,
     )  # fmt: skip
-
-
-def load_refusing(
-    rows: pa.Table, load: Callable[[pa.Table], None], refused: list[tuple[int, RowsRefusedError]]
-) -> None:
-    """Loads rows, setting aside those that the target refuses one by one, with the reason of each.
-
-    Where the target names the line, what stands before it is loaded and the line tried alone; where it
-    doesn't (a check at the statement's end), the rows are halved. Every row is loaded or in `refused`.
-    """
-    pending = [rows] if rows.num_rows else []
-    while pending:
-        current = pending.pop()
-        try:
-            load(current)
-            continue
-        except RowsRefusedError as error:
-            if current.num_rows == 1:
-                refused.append((current["_ph_n"][0].as_py(), error))
-                continue
-            line = error.line
-        if line is not None and 1 <= line <= current.num_rows:
-            pieces = [current.slice(0, line - 1), current.slice(line - 1, 1), current.slice(line)]
-        else:
-            half = current.num_rows // 2
-            pieces = [current.slice(0, half), current.slice(half)]
-        pending += [piece for piece in reversed(pieces) if piece.num_rows]
-
-
-class _Load:
-    """Loads a slice within a savepoint; counts what entered."""
-
-    def __init__(self, target: Target, entity: CheckedEntity) -> None:
-        self.target = target
-        self.entity = entity
-        self.entered = 0
-        self.replaced: dict[tuple[str, ...], str] = {}
-
-    def __call__(self, rows: pa.Table) -> None:
-        columns = list(self.entity.written)
-        with self.target.savepoint():
-            replaced: dict[tuple[str, ...], str] = {}
-            if self.entity.plan.write == "upsert":
-                replaced = self.target.upsert(self.entity.target, columns, self.entity.identity, rows, self._revived())
-            else:
-                self.target.insert(self.entity.target, columns, rows)
-        self.entered += rows.num_rows - len(replaced)
-        self.replaced |= replaced
-
-    def _revived(self) -> Column | None:
-        """The deletion marker that an upsert clears: only where the plan says so, and doesn't fill it itself."""
-        marker = self.entity.plan.deleted
-        if marker is None or not marker.revive or marker.column in self.entity.written:
-            return None
-        return self.entity.target.column(marker.column)
-
-
-def _enter(
-    target: Target, entity: CheckedEntity, inserts: pa.Table, refused: list[tuple[int, RowsRefusedError]]
-) -> tuple[int, dict[tuple[str, ...], str]]:
-    load = _Load(target, entity)
-    load_refusing(inserts, load, refused)
-    return load.entered, load.replaced
 
 
 def _update(target: Target, entity: CheckedEntity, rows: pa.Table, refused: list[tuple[int, RowsRefusedError]]) -> int:

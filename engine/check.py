@@ -6,13 +6,13 @@ plan and the names that are there. Reads catalogues only, never a row.
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from connectors.protocols import Catalogue, Column, Kind, Source, Table
 from engine.expressions import columns_of
+from engine.known_names import listed, near
+from engine.load_order import load_order
 from engine.merge_plan import check_merge
 from engine.plan import EntityPlan, FieldPlan, Plan
 from workspace.errors import CatalogueError, PlanError
@@ -129,9 +129,9 @@ def target_table(name: str, entity: EntityPlan, target: Catalogue) -> Table:
     table = target.tables.get(entity.to)
     if table is None:
         raise PlanError(
-            f"the target has no table {entity.to!r}{_near(entity.to, target.tables)}",
+            f"the target has no table {entity.to!r}{near(entity.to, target.tables)}",
             where=f"entities.{name}.to",
-            advice=f"the target has: {_some(target.tables)}"
+            advice=f"the target has: {listed(target.tables)}"
             if target.tables
             else "the target shows this user no tables: create them first, or see in `migrate doctor` which rights it lacks",
         )
@@ -161,9 +161,9 @@ def _entity(name: str, plan: Plan, source: Source, target: Table, deferred: set[
     for key in entity.key:
         if key not in names:
             raise PlanError(
-                f"the source has no column {key!r}{_near(key, names)}",
+                f"the source has no column {key!r}{near(key, names)}",
                 where=f"{here}.key",
-                advice=f"it has: {_some(names)}",
+                advice=f"it has: {listed(names)}",
             )
     id_column = _id_column(entity, target, here)
     fields = []
@@ -180,8 +180,8 @@ def _entity(name: str, plan: Plan, source: Source, target: Table, deferred: set[
             )  # fmt: skip
         if field.map is not None and field.map not in plan.value_maps:
             raise PlanError(
-                f"no value map {field.map!r}{_near(field.map, plan.value_maps)}", where=where,
-                advice=f"value_maps has: {_some(plan.value_maps) or 'none'}",
+                f"no value map {field.map!r}{near(field.map, plan.value_maps)}", where=where,
+                advice=f"value_maps has: {listed(plan.value_maps) or 'none'}",
             )  # fmt: skip
         if field.map is not None:
             _check_labels(column, field, plan, where)
@@ -198,9 +198,9 @@ def _entity(name: str, plan: Plan, source: Source, target: Table, deferred: set[
     for left in entity.unmapped:
         if left not in names:
             raise PlanError(
-                f"the source has no column {left!r}{_near(left, names)}",
+                f"the source has no column {left!r}{near(left, names)}",
                 where=f"{here}.unmapped",
-                advice=f"it has: {_some(names)}",
+                advice=f"it has: {listed(names)}",
             )
     if entity.deleted is not None and target.column(entity.deleted.column) is None:
         raise PlanError(
@@ -215,9 +215,9 @@ def _target_column(name: str, entity: EntityPlan, target: Table, where: str) -> 
     column = target.column(name)
     if column is None:
         raise PlanError(
-            f"the target's {entity.to} has no column {name!r}{_near(name, [c.name for c in target.columns])}",
+            f"the target's {entity.to} has no column {name!r}{near(name, [c.name for c in target.columns])}",
             where=where,
-            advice=f"it has: {_some(c.name for c in target.columns)}",
+            advice=f"it has: {listed(c.name for c in target.columns)}",
         )
     return column
 
@@ -303,107 +303,5 @@ def _check_labels(column: Column, field: FieldPlan, plan: Plan, where: str) -> N
         raise PlanError(
             f"the value map {field.map!r} gives {str(wrong[0])!r}, which {column.name} ({column.type}) doesn't take",
             where=where,
-            advice=f"it takes: {_some(column.labels)}",
+            advice=f"it takes: {listed(column.labels)}",
         )
-
-
-def load_order(plan: Plan, tables: dict[str, Table]) -> tuple[list[str], set[tuple[str, str]]]:
-    """Load order, references first; and the (entity, field) pairs that wait for the second pass.
-
-    A reference to the entity itself always waits. In a circle the nullable references wait; a circle
-    of required ones can't be loaded.
-    """
-    deferred: set[tuple[str, str]] = set()
-    needs: dict[str, dict[str, list[str]]] = {}
-    for name, entity in plan.entities.items():
-        edges: dict[str, list[str]] = {other: [] for other in entity.after}
-        for column_name, field in entity.fields.items():
-            if field.ref is None:
-                continue
-            where = f"entities.{name}.fields.{column_name}.ref"
-            if field.ref not in plan.entities:
-                raise PlanError(
-                    f"no entity {field.ref!r}{_near(field.ref, plan.entities)}", where=where,
-                    advice=f"the plan has: {_some(plan.entities)}",
-                )  # fmt: skip
-            if plan.entities[field.ref].id == "none":
-                raise PlanError(
-                    f"{field.ref} has `id: none` and can't be referred to",
-                    where=where,
-                    advice="give it an id",
-                )
-            if field.ref == name:
-                deferred.add((name, column_name))
-            else:
-                edges.setdefault(field.ref, []).append(column_name)
-        for other in entity.after:
-            if other not in plan.entities:
-                raise PlanError(
-                    f"no entity {other!r}",
-                    where=f"entities.{name}.after",
-                    advice=f"the plan has: {_some(plan.entities)}",
-                )
-        needs[name] = edges
-    order: list[str] = []
-    left = dict(needs)
-    while left:
-        ready = [name for name, edges in left.items() if not any(other in left for other in edges)]
-        if ready:
-            order += ready
-            for name in ready:
-                del left[name]
-            continue
-        order.append(_break_circle(left, plan, tables, deferred))
-        del left[order[-1]]
-    for name, column_name in deferred:
-        column = tables[name].column(column_name)
-        if plan.entities[name].id == "none":
-            raise PlanError(
-                "a circular or self reference needs rows with an id",
-                where=f"entities.{name}.id",
-                advice="use keep, uuid5 or sequence",
-            )
-        if plan.entities[name].fields[column_name].missing != "null":
-            raise PlanError(
-                f"{column_name} refers to rows that are loaded later", where=f"entities.{name}.fields.{column_name}.missing",
-                advice="say `missing: 'null'`: when it is filled, its own row is loaded already",
-            )  # fmt: skip
-        if column is not None and not column.nullable:
-            raise PlanError(
-                f"{column_name} is required and refers to rows that are loaded later", where=f"entities.{name}.fields.{column_name}",
-                advice="a circular or self reference has to be nullable in the target",
-            )  # fmt: skip
-    return order, deferred
-
-
-def _break_circle(
-    left: dict[str, dict[str, list[str]]],
-    plan: Plan,
-    tables: dict[str, Table],
-    deferred: set[tuple[str, str]],
-) -> str:
-    """The entity of the circle that waits for the fewest references, all of them nullable; defers those."""
-    choices = []
-    for name, edges in left.items():
-        waiting = [(other, field) for other, fields in edges.items() if other in left for field in fields or [""]]
-        columns = [tables[name].column(field) for _, field in waiting]
-        if all(column is not None and column.nullable for column in columns):
-            choices.append((len(waiting), name, [field for _, field in waiting]))
-    if not choices:
-        raise PlanError(
-            f"{' and '.join(sorted(left))} need each other first", where="entities",
-            advice="one of the references between them has to be nullable in the target",
-        )  # fmt: skip
-    _, name, fields = min(choices)
-    deferred.update((name, field) for field in fields)
-    return name
-
-
-def _near(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
-
-
-def _some(names: Iterable[str], most: int = 30) -> str:
-    listed = list(names)
-    return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")

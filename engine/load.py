@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from connectors.protocols import LedgerRow
 from engine.batch import BatchRows, batch_rows, commit_batch
+from engine.batch_events import batch_committed, quarantine_seen
 from engine.check import CheckedEntity
 from engine.context import Context, Progress
 from engine.executors.spread import Run, Spread, spread_over
@@ -34,7 +35,6 @@ from workspace.events import (
     EntityCompleted,
     PartStaged,
     PhaseStarted,
-    QuarantineSeen,
 )
 
 
@@ -134,7 +134,7 @@ def _recover(ctx: Context, key: tuple[str, int, int], started: float) -> LedgerR
 
 def _record_recovered(ctx: Context, row: LedgerRow, seconds: float) -> None:
     seen = ctx.target.clusters(row.entity, row.batch) if row.step == 1 and row.quarantined else []
-    ctx.workspace.record(_event(row, seconds, recovered=True), *_clusters(row.entity, row.batch, seen))
+    ctx.workspace.record(batch_committed(row, seconds, recovered=True), *quarantine_seen(row.entity, row.batch, seen))
     ctx.after_batch(row)
 
 
@@ -231,8 +231,8 @@ class _Loading:
             self._ledger[key] = persist(self._ctx, "reading the ledger", recover)
         else:
             self._ledger[key] = landed.row
-            clusters = _clusters(self._entity.name, part.part, landed.clusters)
-            self._ctx.workspace.record(_event(landed.row, seconds), *clusters)
+            clusters = quarantine_seen(self._entity.name, part.part, landed.clusters)
+            self._ctx.workspace.record(batch_committed(landed.row, seconds), *clusters)
         self._quarantined += self._ledger[key].quarantined
         fault_point("after checkpoint")
         self._ctx.after_batch(self._ledger[key])
@@ -282,14 +282,11 @@ class _Loading:
         ctx, entity = self._ctx, self._entity
         parts = [Part(part, *transformed.result()) for part, transformed in transforming]
         stop_if_asked(ctx)
-        transforming.clear()
+        begun = any(name == entity.name for name, _, _ in self._ledger)
+        version = None if begun else ctx.checked.plan.version
         with Merging(ctx.paths, entity, parts, self._existing, self._settler) as merging:
-            begun = any(name == entity.name for name, _, _ in self._ledger)
-            merged = merge_parts(ctx.workspace, merging, None if begun else ctx.checked.plan.version)
-        for part in merged:
-            done: Future[tuple[Path, Counts]] = Future()
-            done.set_result((part.out, part.counts))
-            transforming.append((part.staged, done))
+            transforming.clear()
+            transforming.extend(merge_parts(ctx.workspace, merging, version))
 
     def _transform(self, part: PartStaged) -> Future[tuple[Path, Counts]]:
         """Begins to transform a part: in a process where that pays, else in the sorter's thread, which has DuckDB."""
@@ -353,8 +350,10 @@ class _Loading:
             if self._notes:
                 self._notes.add(did.crosswalk)
             seen = Counter(zip(*(did.quarantined[c].to_pylist() for c in ("signature", "code", "field")), strict=True))
-            clusters = _clusters(entity.name, part.part, [(*names, count) for names, count in sorted(seen.items())])
-            ctx.workspace.record(_event(did.row, time.monotonic() - started), *clusters)
+            clusters = quarantine_seen(
+                entity.name, part.part, [(*names, count) for names, count in sorted(seen.items())]
+            )
+            ctx.workspace.record(batch_committed(did.row, time.monotonic() - started), *clusters)
         fault_point("after checkpoint")
         ctx.after_batch(self._ledger[key])
 
@@ -384,24 +383,8 @@ def _fill_references(
             else:
                 ledger[key], missing = result
                 changes.update(missing)
-                ctx.workspace.record(_event(ledger[key], time.monotonic() - started))
+                ctx.workspace.record(batch_committed(ledger[key], time.monotonic() - started))
             fault_point("after checkpoint")
         done += part.rows
         ctx.progress(Progress("references", entity.name, done, total))
     return dict(changes)
-
-
-def _event(row: LedgerRow, seconds: float, *, recovered: bool = False) -> BatchCommitted:
-    return BatchCommitted(
-        entity=row.entity, batch=row.batch, step=1 if row.step == 1 else 2, plan_version=row.plan_version, read=row.read, inserted=row.inserted,
-        updated=row.updated, unchanged=row.unchanged, merged=row.merged, excluded=row.excluded, quarantined=row.quarantined,
-        seconds=seconds, recovered=recovered,
-    )  # fmt: skip
-
-
-def _clusters(entity: str, batch: int, seen: Iterable[tuple[str, str, str, int]]) -> list[QuarantineSeen]:
-    """One event a signature (signature, code, field, count); the signature's own shape is the example."""
-    return [
-        QuarantineSeen(entity=entity, signature=signature, code=code, field=field_, count=n, batch=batch)
-        for signature, code, field_, n in seen
-    ]

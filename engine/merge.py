@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -283,8 +284,10 @@ def _without(homes: Mapping[int, list[int]], lost: set[int]) -> dict[int, list[i
     return found
 
 
-def merge_parts(workspace: Workspace, merging: Merging, version: int | None) -> list[Part]:
-    """The parts with their duplicates merged, as was decided before, or as is decided now and recorded. `version` is the
+def merge_parts(
+    workspace: Workspace, merging: Merging, version: int | None
+) -> list[tuple[PartStaged, Future[tuple[Path, Counts]]]]:
+    """The parts with their duplicates merged, as a load takes them: as was decided before, or is decided now and recorded. `version` is the
     plan's; None once a batch of the entity is in the ledger: then what was decided stands, under whichever version.
 
     Keeps the invariant that no batch is committed before what it follows is durable and in the log.
@@ -309,7 +312,12 @@ def merge_parts(workspace: Workspace, merging: Merging, version: int | None) -> 
                 _digest(path),
             )
         )
-    return merging.parts(path)
+    found: list[tuple[PartStaged, Future[tuple[Path, Counts]]]] = []
+    for part in merging.parts(path):
+        done: Future[tuple[Path, Counts]] = Future()
+        done.set_result((part.out, part.counts))
+        found.append((part.staged, done))
+    return found
 
 
 def _stands(workspace: Workspace, entity: str, path: Path, version: int | None) -> bool:

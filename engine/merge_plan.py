@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from connectors.protocols import Column, Kind
+from engine.known_names import listed, near
 from workspace.errors import PlanError
 
 HowAlike = Literal["exact", "name", "email", "phone", "date", "text"]
@@ -117,8 +118,8 @@ def check_merge(merge: MergePlan, columns: Mapping[str, Column], deferred: Itera
         for name in named:
             if name not in columns:
                 raise PlanError(
-                    f"{name!r} is no field of the entity", where=f"{here}.merge.{place}",
-                    advice=f"it has: {', '.join(list(columns)[:30])}",
+                    f"{name!r} is no field of the entity{near(name, columns)}", where=f"{here}.merge.{place}",
+                    advice=f"it has: {listed(columns)}",
                 )  # fmt: skip
             if name in late:
                 raise PlanError(

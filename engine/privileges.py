@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from connectors.grants import TableUse
 from connectors.protocols import Catalogue
-from engine.check import load_order, target_table
+from engine.check import target_table
+from engine.load_order import load_order
 from engine.plan import Plan
 
 

@@ -15,13 +15,14 @@ import pyarrow as pa
 
 from connectors.protocols import LedgerRow, RowsRefusedError
 from connectors.target import Target
-from engine.batch import load_refusing, shown_key
+from engine.batch import shown_key
 from engine.check import CheckedEntity
 from engine.compile import target_hash_sql
 from engine.context import Context
 from engine.merge import decided_path
 from engine.prepare import Preparer
 from engine.query import EXCLUDED, identifier, literal
+from engine.refusing import load_refusing
 from engine.stage import part_path
 from engine.transaction import batch_transaction
 from engine.transform import execute, fetch

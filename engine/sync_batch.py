@@ -21,7 +21,6 @@ from connectors.target import Target
 from engine.batch import (
     BatchRows,
     checksum_of,
-    load_refusing,
     named,
     refused_rows,
     shown_key,
@@ -32,6 +31,7 @@ from engine.check import CheckedEntity
 from engine.faults import fault_point
 from engine.loaded import loaded_entity
 from engine.query import identifier, literal
+from engine.refusing import load_refusing
 from engine.transaction import batch_transaction
 from engine.transform import fetch
 from workspace.events import PartStaged

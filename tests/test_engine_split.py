@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.protocols import RowsRefusedError
-from engine.batch import load_refusing
 from engine.load import load
 from engine.quarantine import quarantined_rows
+from engine.refusing import load_refusing
 from engine.verify import verify
 from sample_data.servers import Database
 from tests.engine_jobs import EngineJob, sqlite_source
