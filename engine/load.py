@@ -282,6 +282,7 @@ class _Loading:
         ctx, entity = self._ctx, self._entity
         parts = [Part(part, *transformed.result()) for part, transformed in transforming]
         stop_if_asked(ctx)
+        ctx.progress(Progress("merge", entity.name, self._staged))
         begun = any(name == entity.name for name, _, _ in self._ledger)
         version = None if begun else ctx.checked.plan.version
         with Merging(ctx.paths, entity, parts, self._existing, self._settler) as merging:

@@ -7,6 +7,7 @@ and by the target alone.
 from __future__ import annotations
 
 import signal
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,12 +18,14 @@ import pytest
 from psycopg import sql
 
 from engine.load import load
+from engine.merge import decided_path
 from engine.merge_plan import Ordered
 from engine.plan import dump_plan, parse_plan
+from engine.sync import Sync, SyncOptions
 from engine.verify import verify
 from sample_data.servers import Database, PostgresServer
 from tests.engine_jobs import EngineJob, copied, records, sqlite_source
-from workspace.errors import PlanError
+from workspace.errors import JobFailedError, PlanError, UsageError
 from workspace.events import DuplicatesFound
 
 SOURCE = """
@@ -254,6 +257,47 @@ def test_a_later_plan_without_merge(job: EngineJob, cloud: psycopg.Connection[An
         assert verify(ctx).ok
     assert outcome.merged == 4
     assert cloud.execute("SELECT count(*) FROM people").fetchone() == (6,)
+
+
+def test_what_was_decided_is_lost(job: EngineJob, cloud: psycopg.Connection[Any]) -> None:
+    """Decided anew, rows would be told apart by what is in the target by now: nothing goes on from there."""
+    assert job.load_in_child("after commit:1") == -signal.SIGKILL
+    with job.running() as ctx:
+        decided_path(ctx.paths, "contacts").unlink()
+        with pytest.raises(JobFailedError, match="missing or cut off"):
+            load(ctx)
+
+
+def test_a_sync_is_refused(job: EngineJob, cloud: psycopg.Connection[Any]) -> None:
+    job.load()
+    with job.running() as ctx, pytest.raises(UsageError, match="merges duplicates of contacts"):
+        Sync(ctx, SyncOptions())
+
+
+def test_merged_into_sqlite(legacy: str, tmp_path: Path) -> None:
+    """Another kind of target keeps the same crosswalk."""
+    cloud = tmp_path / "cloud.db"
+    with sqlite3.connect(cloud) as connection:
+        connection.executescript(
+            "CREATE TABLE people(id INTEGER PRIMARY KEY, name TEXT CHECK (name <> 'Evil'), email TEXT, login TEXT UNIQUE, born DATE, "
+            "opt_out BOOLEAN, changed DATE, boss_id INTEGER REFERENCES people); CREATE TABLE notes(id INT PRIMARY KEY, person_id INTEGER REFERENCES people);"
+            "INSERT INTO people (id, name, login) VALUES (99, 'there before', 'held')"
+        )
+    connection.close()
+    job = EngineJob(str(tmp_path), "job", PLAN, legacy, f"sqlite:///{cloud}", batch_rows=2)
+    assert (job.load().merged, job.verified().ok) == (4, True)
+    with sqlite3.connect(cloud) as connection:
+        people = "SELECT name, login, opt_out, (SELECT name FROM people b WHERE b.id = p.boss_id) FROM people p WHERE id <> 99 ORDER BY id"
+        assert connection.execute(people).fetchall() == [
+            ("Ana Maria", "anam", 1, "Bob"), ("Held", "help", 0, None), ("Dan", None, 0, "Held"),
+            ("Bob", None, 1, "Ana Maria"), ("Dan", None, 0, None),
+        ]  # fmt: skip
+    connection.close()
+    assert job.undo().refused == 0
+    with sqlite3.connect(cloud) as connection:
+        assert connection.execute("SELECT count(*) FROM people").fetchone() == (1,)
+        assert connection.execute("SELECT count(*) FROM packhorse_crosswalk").fetchone() == (0,)
+    connection.close()
 
 
 def test_rows_that_leave_the_quarantine_stand_alone(job: EngineJob, cloud: psycopg.Connection[Any]) -> None:
