@@ -43,6 +43,17 @@ Zone = Annotated[
 ]
 
 
+Pilot = Annotated[
+    str | None,
+    typer.Option(
+        "--pilot",
+        metavar="SHARE|ROWS",
+        help="Move only so many rows of each entity (1%, or 500), and those that they refer to, as the job NAME-pilot."
+        " `migrate resume NAME` then moves the rest, `migrate undo NAME-pilot` takes them back.",
+    ),
+]
+
+
 def run(
     source: Source,
     target: Target,
@@ -56,6 +67,7 @@ def run(
     executor: Executor = None,
     stage: StagePlace = None,
     stray: Stray = None,
+    pilot: Pilot = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
@@ -70,6 +82,7 @@ def run(
     gives.
     """
     from agent.job import JobRequest, run_job
+    from agent.pilot import run_pilot
     from engine.executors.choice import INLINE, Choice
 
     request = JobRequest(
@@ -88,4 +101,5 @@ def run(
         stray=stray,
         base=here(),
     )
-    return conduct(job or "migrate run", partial(run_job, request), yes=yes, as_json=as_json)
+    act = partial(run_job, request) if pilot is None else partial(run_pilot, request, pilot)
+    return conduct(job or "migrate run", act, yes=yes, as_json=as_json)

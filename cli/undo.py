@@ -109,6 +109,7 @@ def _opened(
 ) -> Iterator[tuple[Undo, Workspace]]:
     """The job locked, its log open for writing, its target connected; the source isn't needed."""
     from engine.check import check_loaded
+    from engine.pilot import refuse_while_the_job_stands
     from engine.plan import parse_plan
     from engine.undo import Undo
 
@@ -123,6 +124,7 @@ def _opened(
         job_target(target, belief) as system,
     ):
         checked = check_loaded(plan, system.catalogue())
+        refuse_while_the_job_stands(workspace, system, checked)
         yield Undo(paths, workspace, system, checked, batch=batch, progress=live, stop=stop), workspace
 
 

@@ -89,6 +89,12 @@ def compile_entity(
     return _EntityQuery(entity, plan, crosswalks, second_pass).build()
 
 
+def compile_references(entity: CheckedEntity, plan: Plan, crosswalks: Mapping[str, Path]) -> Query:
+    """The query that gives, for each row of an entity, what `crosswalks` have as new_id for each of its references: one
+    column a target column that has a `ref`, of which there must be one."""
+    return _EntityQuery(entity, plan, crosswalks, False).references()
+
+
 class _EntityQuery:
     def __init__(self, entity: CheckedEntity, plan: Plan, crosswalks: Mapping[str, Path], second_pass: bool) -> None:
         self.entity = entity
@@ -120,22 +126,40 @@ class _EntityQuery:
         self._id()
         for i, field in enumerate(fields):
             self._field(i, field)
+        layers = [
+            *self._joined(),
+            f"casts AS (SELECT *, {', '.join(self.casts)} FROM joined)",
+            self._reasons(fields),
+            self._outcome(fields),
+        ]
+        return Query(tuple(self.setup), tuple(layers), tuple(f.column.name for f in fields))
+
+    def references(self) -> Query:
+        """Only where the entity's references lead, by target column."""
+        fields = [f for f in self.entity.fields if f.plan.ref]
+        for i, field in enumerate(fields):
+            piece = self.compiler.compile(field.plan.expression, field.where)
+            known = piece.type != "NULL"
+            self.values.append(f"{piece.sql if known else 'CAST(NULL AS VARCHAR)'} AS _ph_v{i}")
+            self._reference(i, field, Piece(f"_ph_v{i}", None, piece.type if known else "VARCHAR"))
+        led = "".join(f", _ph_m{i} AS {identifier(f.column.name)}" for i, f in enumerate(fields))
+        done = f"done AS (SELECT _ph_n{led} FROM joined)"
+        return Query(tuple(self.setup), (*self._joined(), done), tuple(f.column.name for f in fields))
+
+    def _joined(self) -> list[str]:
+        """The layers up to the values with their maps and references."""
         hoisted = [
             f"h{n} AS (SELECT *, {', '.join(f'{call} AS {name}' for call, name in level.items())} FROM {'base' if n == 0 else f'h{n - 1}'})"
             for n, level in enumerate(self.compiler.hoists.levels)
             if level
         ]
         before = f"h{len(hoisted) - 1}" if hoisted else "base"
-        layers = [
-            f"base AS (SELECT *, {key_sql(entity)} AS _ph_key FROM part)",
+        return [
+            f"base AS (SELECT *, {key_sql(self.entity)} AS _ph_key FROM part)",
             *hoisted,
             f"vals AS (SELECT *, {', '.join(self.values)} FROM {before})",
             f"joined AS (SELECT vals.*{''.join(', ' + j for j in self.joined)} FROM vals {' '.join(self.joins)})",
-            f"casts AS (SELECT *, {', '.join(self.casts)} FROM joined)",
-            self._reasons(fields),
-            self._outcome(fields),
         ]
-        return Query(tuple(self.setup), tuple(layers), tuple(f.column.name for f in fields))
 
     def _id(self) -> None:
         entity = self.entity

@@ -47,7 +47,7 @@ SYNC_POINTS = (
     "sync between passes",
     "sync before completed",
 )
-REHEARSAL_POINTS = ("rehearsal begun", "rehearsal done")
+REHEARSAL_POINTS = ("rehearsal begun", "rehearsal done", "pilot cut")
 hook: Callable[[str], None] | None = None
 """What a test has happen at each place instead, in the thread that passes it; set from Python only."""
 _wanted = os.environ.get("PACKHORSE_FAULT", "")

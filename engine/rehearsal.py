@@ -23,10 +23,14 @@ from engine.stage import part_path
 from engine.stager import Stager, completed_stage, recorded_parts
 from engine.verify import Verification, verify
 from workspace.errors import InterruptedJobError, JobFailedError, UsageError
-from workspace.events import BatchCommitted, PhaseStarted, Rehearsed, StageCompleted
+from workspace.events import BatchCommitted, PhaseStarted, Piloted, Rehearsed, StageCompleted
 from workspace.log import Workspace
 from workspace.progress import fold_progress
 
+_TRIED = {
+    "rehearse": ("rehearsal", "rehearse SOURCE TARGET --job {}"),
+    "pilot": ("pilot", "run SOURCE TARGET --job {} --pilot"),
+}
 TRIPS_A_BATCH = 14
 """Questions that a batch asks the target, one after the other: the distance to it is paid for each."""
 
@@ -162,21 +166,22 @@ def rehearsal_folder(ctx: Context) -> Iterator[Path]:
 
 
 def refuse_unfinished(workspace: Workspace) -> None:
-    """UsageError for a job whose rehearsal did not come to its end, and that has moved no row yet: whoever wanted a
-    rehearsal should not get the night itself."""
-    last = ""
-    for entry in workspace.events(types=[PhaseStarted, Rehearsed, BatchCommitted]):
+    """UsageError for a job whose rehearsal or pilot did not come to its end, and that has moved no row yet: whoever
+    wanted one of these should not get the night itself."""
+    begun = ""
+    for entry in workspace.events(types=[PhaseStarted, Rehearsed, Piloted, BatchCommitted]):
         if isinstance(entry.event, BatchCommitted):
             return
-        if isinstance(entry.event, Rehearsed) or (
-            isinstance(entry.event, PhaseStarted) and entry.event.phase == "rehearse"
-        ):
-            last = entry.event.type
-    if last == PhaseStarted.type:
+        if not isinstance(entry.event, PhaseStarted):
+            begun = ""
+        elif entry.event.phase in _TRIED:
+            begun = entry.event.phase
+    if begun:
+        what, again = _TRIED[begun]
         job = workspace.paths.job
         raise UsageError(
-            f"the rehearsal of {job} did not come to its end", where=str(workspace.paths.folder),
-            advice=f"`migrate rehearse SOURCE TARGET --job {job}` rehearses again; `migrate run` in its place moves the rows",
+            f"the {what} of {job} did not come to its end", where=str(workspace.paths.folder),
+            advice=f"`migrate {again.format(job)}` goes on with it; `migrate run SOURCE TARGET --job {job}` moves all rows",
         )  # fmt: skip
 
 

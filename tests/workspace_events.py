@@ -143,6 +143,7 @@ EVENTS: dict[type[ev.Event], st.SearchStrategy[Any]] = {
     ),
     ev.SyncCompleted: st.builds(ev.SyncCompleted, st.integers(2, 9)),
     ev.Rehearsed: st.builds(ev.Rehearsed, count, facts, facts),
+    ev.Piloted: st.builds(ev.Piloted, text, text),
     ev.StrayAllowed: st.builds(ev.StrayAllowed, st.floats(0, 1e6)),
     ev.LessonLearnt: st.builds(ev.LessonLearnt, signature, text, st.booleans()),
 }

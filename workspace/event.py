@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from workspace.plain import as_confidence, as_key, as_signal, as_text, plain, without_password
 
 Phase = Literal[
-    "survey", "match", "preview", "stage", "load", "references", "verify", "done", "undo", "retry", "sync", "rehearse",
+    "survey", "match", "preview", "stage", "load", "references", "verify", "done", "undo", "retry", "sync", "rehearse", "pilot",
 ]  # fmt: skip
 Side = Literal["source", "target"]
 Author = Literal["rule", "experience", "choose", "propose", "person", "file"]

@@ -45,7 +45,7 @@ from workspace.events_afterwards import (
     RowsDropped,
     UndoStarted,
 )
-from workspace.events_rehearsal import Rehearsed, StrayAllowed
+from workspace.events_rehearsal import Piloted, Rehearsed, StrayAllowed
 from workspace.events_sync import BatchSynced, GenerationStaged, SyncCompleted, SyncStarted
 
 __all__ = [
@@ -73,6 +73,7 @@ __all__ = [
     "PartStaged",
     "Phase",
     "PhaseStarted",
+    "Piloted",
     "PlanChanged",
     "QuarantineRetried",
     "QuarantineSeen",
@@ -377,7 +378,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
         UndoStarted, BatchUndone, QuarantineRetried, BatchRetried, RowsDropped, CrosswalkExported, JobCleanedUp,
         WorkSpread,
         SyncStarted, GenerationStaged, BatchSynced, SyncCompleted,
-        Rehearsed, StrayAllowed,
+        Rehearsed, StrayAllowed, Piloted,
     )
 }  # fmt: skip
 """Every event by the name it has in the log."""

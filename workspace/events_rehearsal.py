@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from workspace.event import CONFIG, Count, Event, Facts
+from workspace.event import CONFIG, Count, Event, Facts, Text
 
 
 @dataclass(frozen=True, config=CONFIG)
@@ -28,3 +28,13 @@ class StrayAllowed(Event):
 
     type: ClassVar[str] = "stray_allowed"
     most: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+@dataclass(frozen=True, config=CONFIG)
+class Piloted(Event):
+    """A slice of the job's stage stands, and is the stage of the job `pilot`; `share` is how much of each entity it
+    began with."""
+
+    type: ClassVar[str] = "piloted"
+    pilot: Text
+    share: Text

@@ -14,6 +14,7 @@ _BY_OUTCOME = {
     "drafted": "drafted",
     "declined": "declined",
     "rehearsed": "rehearsed",
+    "piloted": "piloted",
     "undone": "undone",
     "cleaned up": "cleaned up",
 }
@@ -23,7 +24,7 @@ _BY_CODE = {0: "done", 3: "done", 4: "waiting", 130: "interrupted"}
 def job_state(progress: Progress, holder: str | None) -> str:
     """running, done, failed, waiting (for a person), interrupted, stopped (killed, or never ended), undone (taken
     back), cleaned up (its records taken out of the target), or, where no row was to move, drafted, previewed,
-    declined or rehearsed."""
+    declined, rehearsed or piloted."""
     if holder:
         return "running"
     if progress.exit_code is None:

@@ -68,7 +68,7 @@ def next_commands(job: str, progress: Progress, holder: str | None) -> list[str]
     lines = []
     if progress.open_questions:
         lines.append(f"migrate answer {job}       {len(progress.open_questions)} questions wait for you")
-    if state in ("drafted", "previewed", "declined", "rehearsed"):
+    if state in ("drafted", "previewed", "declined", "rehearsed", "piloted"):
         lines.append(f"migrate resume {job}       moves the rows")
     if progress.taken_back:
         if state != "undone":
