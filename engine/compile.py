@@ -90,8 +90,7 @@ def compile_entity(
 
 
 def compile_references(entity: CheckedEntity, plan: Plan, crosswalks: Mapping[str, Path]) -> Query:
-    """The query that gives, for each row of an entity, what `crosswalks` have as new_id for each of its references: one
-    column a target column that has a `ref`, of which there must be one."""
+    """The query that gives what `crosswalks` have as new_id for each of a row's references (at least one), by column."""
     return _EntityQuery(entity, plan, crosswalks, False).references()
 
 
@@ -141,7 +140,7 @@ class _EntityQuery:
             piece = self.compiler.compile(field.plan.expression, field.where)
             known = piece.type != "NULL"
             self.values.append(f"{piece.sql if known else 'CAST(NULL AS VARCHAR)'} AS _ph_v{i}")
-            self._reference(i, field, Piece(f"_ph_v{i}", None, piece.type if known else "VARCHAR"))
+            self._reference(i, field, Piece(f"_ph_v{i}", None, piece.type if known else "VARCHAR"), None)
         led = "".join(f", _ph_m{i} AS {identifier(f.column.name)}" for i, f in enumerate(fields))
         done = f"done AS (SELECT _ph_n{led} FROM joined)"
         return Query(tuple(self.setup), (*self._joined(), done), tuple(f.column.name for f in fields))

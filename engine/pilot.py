@@ -19,8 +19,10 @@ from connectors.target import Target
 from engine.check import CheckedEntity, CheckedPlan
 from engine.compile import compile_references
 from engine.context import Context, Progress
+from engine.merge import Part
+from engine.merge_preview import merge_for_preview
 from engine.prepare import Preparer, Settled
-from engine.query import EXCLUDED, identifier, literal, read_parts
+from engine.query import EXCLUDED, MERGED, identifier, literal, read_parts
 from engine.stage import part_path, write_part
 from engine.stager import first_parts
 from engine.transform import execute
@@ -111,7 +113,8 @@ class _Slices:
         ctx, preparer, number = self._ctx, self._preparer, self._number[entity.name]
         known = self._ours and ctx.target.know_entity(ctx.source_identity, entity.name, entity.plan.to)
         settler = preparer.settler(entity, ctx.target, ours=known)
-        parts: list[Settled] = []
+        existing = preparer.existing(entity, ctx.target) if known else None
+        whole: list[Part] = []
         done = 0
         for part in first_parts(ctx.workspace, entity.name):
             if ctx.stop():
@@ -120,10 +123,13 @@ class _Slices:
                     advice="the same command goes on; what was read is not read again",
                 )  # fmt: skip
             out, counts = preparer.transform(entity, part, again=True)
-            parts.append(Settled(part, out, counts, settler.settle(part.part, out, part.rows)))
+            whole.append(Part(part, out, counts))
             done += part.rows
             ctx.progress(Progress("pilot", entity.name, done, None))
-        existing = preparer.existing(entity, ctx.target) if known else None
+        merged = merge_for_preview(ctx.paths, entity, whole, existing, settler).parts
+        parts = [
+            Settled(p.staged, p.out, p.counts, settler.settle(p.staged.part, p.out, p.staged.rows)) for p in merged
+        ]
         preparer.foresee_crosswalk(entity, parts, existing)
         rows = "(SELECT NULL::BIGINT AS _ph_n, NULL::VARCHAR AS _ph_key, NULL::INTEGER AS _ph_outcome WHERE false)"
         lost = ""
@@ -135,6 +141,27 @@ class _Slices:
             f"CREATE OR REPLACE TEMP TABLE rows_{number} AS SELECT t._ph_n AS n, t._ph_key AS key, t._ph_outcome <> {EXCLUDED} AS wanted "
             f"FROM {rows} t {lost}"
         )
+        self._run(f"CREATE OR REPLACE TEMP TABLE leads_{number} (n BIGINT, entity INTEGER, key VARCHAR)")
+        if with_merged := [part.out for part in parts if part.counts.merged]:
+            self._note_merged(entity, with_merged)
+
+    def _note_merged(self, entity: CheckedEntity, parts: list[Path]) -> None:
+        """Rows that are one come along with each other, so that the pilot merges what the job will. Where likeness
+        decides, which is judged by all rows, a slice can't tell, and such rows are in none."""
+        number = self._number[entity.name]
+        self._run(
+            f"CREATE OR REPLACE TEMP TABLE merged_rows AS SELECT m._ph_n AS n, m._ph_key AS key, r.n AS home_n, r.key AS home "
+            f"FROM {read_parts(parts)} m JOIN rows_{number} r ON r.key = m._ph_home WHERE m._ph_outcome = {MERGED}"
+        )
+        if entity.plan.merge is not None and entity.plan.merge.by:
+            self._run(
+                f"DELETE FROM rows_{number} WHERE n IN (SELECT n FROM merged_rows UNION ALL SELECT home_n FROM merged_rows)"
+            )
+        else:
+            self._run(
+                f"INSERT INTO leads_{number} SELECT n, {number}, home FROM merged_rows UNION ALL "
+                f"SELECT home_n, {number}, key FROM merged_rows"
+            )
 
     def choose(self) -> None:
         """Chooses what the slices begin with, and then all that this refers to, as often as that leads to more rows; at
@@ -157,7 +184,6 @@ class _Slices:
 
     def _note_leads(self, entity: CheckedEntity) -> None:
         number = self._number[entity.name]
-        self._run(f"CREATE OR REPLACE TEMP TABLE leads_{number} (n BIGINT, entity INTEGER, key VARCHAR)")
         fields = [f for f in entity.fields if f.plan.ref]
         parts = first_parts(self._ctx.workspace, entity.name)
         if not fields or not parts:
@@ -195,7 +221,7 @@ class _Slices:
     def _follow(self, entity: CheckedEntity) -> int:
         """Adds the rows that an entity's chosen rows refer to; how many there were to add."""
         number, added = self._number[entity.name], 0
-        for other in {self._number[name] for name in entity.references}:
+        for other in {number, *(self._number[name] for name in entity.references)}:
             ((before,),) = self._run(f"SELECT count(*) FROM chosen_{other}")
             self._run(
                 f"INSERT INTO chosen_{other} SELECT DISTINCT r.n FROM chosen_{number} c JOIN leads_{number} l ON l.n = c.n AND l.entity = {other} "

@@ -184,6 +184,47 @@ def test_killed_it_goes_on(fault: str, target: Database, tmp_path: Path) -> None
     assert migrate_here("verify", "j", "--json").json["ok"]
 
 
+TWINS = """
+CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT, mail TEXT);
+INSERT INTO people SELECT n, 'Person ' || CASE WHEN n < 40 THEN n % 20 ELSE n END, CASE WHEN n < 40 THEN n % 20 ELSE n END || '@example.com'
+  FROM (WITH RECURSIVE c(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM c WHERE n < 299) SELECT n FROM c);
+"""
+MERGED = """
+version: 1
+entities:
+  people:
+    from: people
+    to: people
+    key: id
+    merge: {%s}
+    fields: {name: {from: name}, mail: {from: mail}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "merged"),
+    [("same: [[mail]]", True), ("same: [[mail]], by: {name: name, mail: email}, block: [name]", False)],
+)
+def test_rows_that_are_one_are_in_a_slice_together_or_not_at_all(
+    how: str, merged: bool, postgres_database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PACKHORSE_DATA_HOME", str(tmp_path / "data-home"))
+    postgres_database.run("CREATE TABLE people (id int PRIMARY KEY, name text, mail text)")
+    sqlite_source(tmp_path / "legacy.db", TWINS)
+    (tmp_path / "plan.yaml").write_text(MERGED % how)
+    first = run(postgres_database, "--pilot", "80", "--json")
+    assert first.code == 0, first
+    counts = first.json["progress"]["entities"]["people"]["counts"]
+    twins = postgres_database.rows("SELECT count(*) FROM packhorse.crosswalk WHERE old_id::int < 40")[0][0]
+    assert twins == 2 * counts["merged"]
+    assert (twins > 0) is merged
+    assert run(postgres_database).code == 0
+    assert postgres_database.rows("SELECT count(*), count(DISTINCT mail) FROM people") == [(280, 280)]
+    for job in ("j-pilot", "j"):
+        assert migrate_here("verify", job, "--json").json["ok"], job
+
+
 @pytest.mark.parametrize("share", ["", "0", "0%", "101%", "some", "-1", "1e3"])
 def test_no_part_of_the_rows(share: str, target: Database) -> None:
     run(target, f"--pilot={share}").refused("PH-101", "is no part of the rows")
