@@ -15,7 +15,9 @@ Source = Annotated[
         metavar="SOURCE", help="The legacy system: a DSN, a folder of CSV files, or ${NAME} for a variable."
     ),
 ]
-Target = Annotated[str, typer.Argument(metavar="TARGET", help="The cloud database: postgresql://user@host/db.")]
+Target = Annotated[
+    str, typer.Argument(metavar="TARGET", help="The cloud database: postgresql://, mysql:// or sqlite:///FILE.")
+]
 Model = Annotated[
     str | None,
     typer.Option(

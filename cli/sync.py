@@ -18,11 +18,19 @@ from workspace.paths import find_job
 from workspace.state import State, state_at
 
 if TYPE_CHECKING:
-    from engine.sync import SyncOutcome
+    from engine.sync_outcome import SyncOutcome
 
 TOO_MANY = 3
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only read and show what changed; write nothing.")]
+Gone = Annotated[
+    Literal["keep", "delete", "mark"],
+    typer.Option(
+        "--deletes",
+        help="What becomes of rows that are gone from the source: they stay, go, or get the plan's deletion marker.",
+    ),
+]
+Full = Annotated[bool, typer.Option("--full", help="Read all rows, whatever watermarks say.")]
 EditedRows = Annotated[
     Literal["keep", "overwrite", "ask"] | None,
     typer.Option(
@@ -34,7 +42,9 @@ EditedRows = Annotated[
 
 def sync(
     job: Job = None,
+    deletes: Gone = "keep",
     edited: EditedRows = None,
+    full: Full = False,
     source: GivenSource = None,
     target: GivenTarget = None,
     dry_run: DryRun = False,
@@ -42,18 +52,21 @@ def sync(
 ) -> int:
     """Bring in what changed in the source since the job last read it: rows that are new, changed, or mended.
 
-    The source is read again and compared with the stage; what differs is a further generation of it and goes over in
-    batches, each once. Rows that somebody edited in the target are not written over unless the plan or --edited says
-    so; with `ask`, they are listed and the exit code is 4. Interrupted or killed, the same command goes on.
+    The source is read again (from its watermark on, where the plan names one) and compared with the stage; what differs
+    is a further generation of it and goes over in batches, each once. Rows that somebody edited in the target are not
+    written over unless the plan or --edited says so; with `ask`, they are listed and the exit code is 4. Of rows that
+    are gone from the source, --deletes takes out or marks only those that the job inserted itself and that nothing in
+    the target refers to. Interrupted or killed, the same command goes on.
 
     JSON: `job`, `generation`, `done` (false for a dry run), `since` (when the generation before was read),
     `lag_seconds` (from then until now), `entities`, a list of objects with `entity`, `seen`, `counted` (in the source),
     `new`, `changed`, `again` (unchanged, driven once more for a row that they refer to), `gone` (or null), `snapshot`,
     and of those brought in `inserted`, `updated`, `unchanged`, `excluded`, `quarantined`, `freed` (from the
-    quarantine), `kept`, `asked`, `deleted`, `marked`, `stayed`, `references`; `skipped` (entities without a key), `asked`,
+    quarantine), `kept`, `asked`, `deleted`, `marked`, `stayed`, `references`; `skipped` (entities left as they are, with the reason), `asked`,
     `kept_rows`, a list of objects with `entity`, `key`, `id`, `fields`, `asked`; and `exit_code`.
     """
-    from engine.sync import Sync, SyncOptions
+    from engine.sync import Sync
+    from engine.sync_outcome import SyncOptions
 
     paths = find_job(here(), job)
     with (
@@ -61,7 +74,7 @@ def sync(
         LiveView(on_stderr(), "sync") as live,
         opened_job(paths, source, target, progress=live, stop=stop) as context,
     ):
-        syncing = Sync(context, SyncOptions(edited=edited or ""))
+        syncing = Sync(context, SyncOptions(deletes, full, edited or ""))
         outcome = syncing.foresee() if dry_run else syncing.run()
         code = _code(outcome, state_at(context.workspace))
     if as_json:

@@ -25,7 +25,7 @@ from connectors.csv_files import CsvFile, find_files, look, write_utf8
 from connectors.dsn import Dsn
 from connectors.grants import Grant
 from connectors.protocols import Catalogue, Column, Kind, Page, Table
-from connectors.relation import after_key, from_clause, is_select, where_lacking
+from connectors.relation import after_key, from_clause, is_select, not_before, where_lacking
 from workspace.errors import CatalogueError, ConnectError, DiskFullError, SourceLostError
 
 _MEMORY = "1GB"
@@ -93,7 +93,16 @@ class CsvSource:
         row = self._run(f"SELECT count(*) FROM {self._from(relation)}{where_lacking(lacking, self.quote)}").fetchone()
         return int(row[0]) if row else 0
 
-    def pages(self, relation: str, key: Sequence[str], *, after: tuple[str, ...] | None, size: int) -> Iterator[Page]:
+    def pages(
+        self,
+        relation: str,
+        key: Sequence[str],
+        *,
+        after: tuple[str, ...] | None,
+        size: int,
+        since: tuple[str, str] | None = None,
+        only: Sequence[str] = (),
+    ) -> Iterator[Page]:
         """Pages in key order, compared as text by bytes; see `Source.pages`.
 
         A row whose key is NULL, in any part, is in no page: compare the rows read with `count`.
@@ -101,12 +110,15 @@ class CsvSource:
         names = [column.name for column in self.describe(relation).columns]
         if missing := [name for name in key if name not in names]:
             raise CatalogueError(f"there is no column {missing[0]} to be the key", where=self.dsn)
+        names = [name for name in names if not only or name in only]
         texts = ", ".join(f"CAST({self.quote(name)} AS VARCHAR) AS {self.quote(name)}" for name in names)
         sql = f"SELECT {texts} FROM {self._from(relation)}"
         done = 0
         if key:
             ordered = [f"CAST({self.quote(name)} AS VARCHAR)" for name in key]
             conditions = [f"{column} IS NOT NULL" for column in ordered]
+            if since is not None:
+                conditions.append(not_before(f"CAST({self.quote(since[0])} AS VARCHAR)", _text(since[1])))
             if after is not None:
                 conditions.append(after_key(ordered, [_text(value) for value in after]))
             sql += f" WHERE {' AND '.join(conditions)} ORDER BY {', '.join(ordered)}"
@@ -229,12 +241,14 @@ class CsvSource:
             readable = self._temporary / "in_utf8.csv"
             write_utf8(file, readable)
         columns = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in file.columns)
+        # of a header with a line end in it DuckDB would take that for the file's, and give no row
+        ends = f", new_line = {_text(file.line_end)}" if file.line_end else ""
         try:
             self._cursor().execute(
                 f"CREATE TABLE {quoted} AS FROM read_csv({_text(str(readable))}, auto_detect = false,"
                 f" header = true, columns = {{{columns}}}, delim = {_text(file.delimiter)}, quote = '\"',"
                 f" escape = {_text(file.escape)}, nullstr = '', allow_quoted_nulls = false,"
-                f" max_line_size = {_LONGEST_LINE}, buffer_size = {2 * _LONGEST_LINE}, parallel = false)"
+                f" max_line_size = {_LONGEST_LINE}, buffer_size = {2 * _LONGEST_LINE}, parallel = false{ends})"
             )
         except duckdb.Error as error:
             raise _malformed(file, error) or self._failed(error) from None

@@ -11,9 +11,11 @@ import csv
 import io
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from charset_normalizer import from_bytes
 
@@ -46,6 +48,7 @@ class CsvFile:
     """One file. `encoding` is Python's name, or "mixed" for UTF-8 with lines of cp1252 among it.
 
     `escape` is the character that stands before a quote inside quotes: `"` or a backslash.
+    `line_end` is what ends the header where it goes over several lines, else "".
     """
 
     path: Path
@@ -53,6 +56,7 @@ class CsvFile:
     delimiter: str
     escape: str
     columns: tuple[str, ...]
+    line_end: str = ""
 
     @property
     def table(self) -> str:
@@ -85,7 +89,7 @@ def look(path: Path, encoding: str = "", delimiter: str = "") -> CsvFile:
     escape = "\\" if _backslashes(sample) else '"'
     delimiter = delimiter or ("\t" if path.suffix.lower() == ".tsv" else _delimiter(sample, escape))
     header = next(_records(sample, delimiter, escape), [])
-    return CsvFile(path, encoding, delimiter, escape, _columns(header, path))
+    return CsvFile(path, encoding, delimiter, escape, _columns(header, path), _line_end(sample, delimiter, escape))
 
 
 def write_utf8(file: CsvFile, copy: Path) -> None:
@@ -179,12 +183,25 @@ def _delimiter(sample: str, escape: str) -> str:
     return best
 
 
+def _line_end(sample: str, delimiter: str, escape: str) -> str:
+    """What ends the header's record (escaped, as DuckDB wants it) where it goes over several lines; else ""."""
+    lines = list(io.StringIO(sample, newline=""))
+    reader = _reader(lines, delimiter, escape)
+    next(reader, None)
+    if reader.line_num < 2:
+        return ""
+    last = lines[reader.line_num - 1]
+    return next((repr(end)[1:-1] for end in ("\r\n", "\n", "\r") if last.endswith(end)), "")
+
+
 def _records(sample: str, delimiter: str, escape: str) -> islice[list[str]]:
+    return islice(_reader(io.StringIO(sample, newline=""), delimiter, escape), _SAMPLE_RECORDS)
+
+
+def _reader(lines: Iterable[str], delimiter: str, escape: str) -> Any:
     if escape == "\\":
-        reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter, doublequote=False, escapechar="\\")
-    else:
-        reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)
-    return islice(reader, _SAMPLE_RECORDS)
+        return csv.reader(lines, delimiter=delimiter, doublequote=False, escapechar="\\")
+    return csv.reader(lines, delimiter=delimiter)
 
 
 def _columns(header: list[str], path: Path) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,7 @@ from sqlalchemy.exc import ArgumentError
 from connectors.copy_of_target import Copy
 from connectors.protocols import Source
 from connectors.target import Target
-from workspace.errors import DsnError
+from workspace.errors import DsnError, UsageError
 
 _SYSTEMS = {
     "mysql": "mysql",
@@ -162,15 +162,20 @@ def open_target(dsn: Dsn | str, schema: str | None = None) -> Target:
     """A target to write to, connected; our records are in its `schema`, by default `packhorse`. Raises DsnError where
     the system cannot be one, ConnectError, UsageError for a name that no schema can have."""
     dsn = Dsn.parse(dsn) if isinstance(dsn, str) else dsn
-    if dsn.system != "postgres":
+    opens: Callable[..., Target]
+    if dsn.system == "postgres":
+        from connectors.postgres import PostgresTarget as opens
+    elif dsn.system == "mysql":
+        from connectors.mysql_target import MysqlTarget as opens
+    elif dsn.system == "sqlite":
+        from connectors.sqlite_target import SqliteTarget as opens
+    else:
         raise DsnError(
             f"{_SCHEMES[dsn.system]} cannot be a target",
             where=dsn.masked,
-            advice="a target is a PostgreSQL database: postgresql://user@host/database",
+            advice="a target is a database: postgresql://, mysql:// or sqlite:///FILE",
         )
-    from connectors.postgres import PostgresTarget
-
-    return PostgresTarget(dsn, schema) if schema is not None else PostgresTarget(dsn)
+    return opens(dsn, schema) if schema is not None else opens(dsn)
 
 
 def open_copy(
@@ -184,7 +189,12 @@ def open_copy(
     from connectors.postgres import PostgresTarget
     from connectors.postgres_copy import empty_copy
 
-    assert isinstance(target, PostgresTarget)
+    if not isinstance(target, PostgresTarget):
+        raise UsageError(
+            "a rehearsal needs a PostgreSQL target",
+            where=dsn.masked,
+            advice="try the job on a copy of the target instead",
+        )
     if into is not None and into.system != "postgres":
         raise DsnError(
             f"{_SCHEMES[into.system]} can't stand in for the target", where=into.masked,

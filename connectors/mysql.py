@@ -18,7 +18,7 @@ from connectors.mysql_catalogue import columns_of_result, quote, read_tables
 from connectors.mysql_connection import LOST, connect, connect_error, driver, error_parts, query_error
 from connectors.mysql_grants import read_grants
 from connectors.protocols import Catalogue, Column, Kind, Page, Table
-from connectors.relation import after_key, from_clause, is_select, where_lacking
+from connectors.relation import after_key, from_clause, is_select, not_before, where_lacking
 from connectors.rows import Shape, after_exactly, pages
 from workspace.errors import CatalogueError, ConnectError, PackhorseError, SourceLostError
 
@@ -83,7 +83,16 @@ class MysqlSource:
                 self._stream = None
             raise query_error(self._dsn, error) from None
 
-    def pages(self, relation: str, key: Sequence[str], *, after: tuple[str, ...] | None, size: int) -> Iterator[Page]:
+    def pages(
+        self,
+        relation: str,
+        key: Sequence[str],
+        *,
+        after: tuple[str, ...] | None,
+        size: int,
+        since: tuple[str, str] | None = None,
+        only: Sequence[str] = (),
+    ) -> Iterator[Page]:
         """Pages in key order by one streaming query; see `Source.pages`.
 
         A row whose key is NULL, in any part, is in no page: compare the rows read with `count`. Where the
@@ -99,12 +108,14 @@ class MysqlSource:
             raise CatalogueError(f"there is no column {missing[0]} to be the key", where=self.dsn)
         unique = any(set(one.columns) <= set(key) for one in table.unique_keys)
         exact = unique or all(named[name].exact for name in key)
-        sql = self._page_query(relation, table.columns, [named[name] for name in key], after, exact)
+        bound = None if since is None else (named[since[0]], since[1])
+        columns = [column for column in table.columns if not only or column.name in only]
+        sql = self._page_query(relation, columns, [named[name] for name in key], after, exact, bound)
         shape = Shape.of(
-            [c.name for c in table.columns],
-            [c.kind is Kind.BINARY for c in table.columns],
+            [c.name for c in columns],
+            [c.kind is Kind.BINARY for c in columns],
             key,
-            [_is_single(c) for c in table.columns],
+            [_is_single(c) for c in columns],
         )
         found = pages(self._rows(sql), shape, size)
         try:
@@ -223,12 +234,15 @@ class MysqlSource:
         key: Sequence[Column],
         after: tuple[str, ...] | None,
         exact: bool,
+        since: tuple[Column, str] | None,
     ) -> str:
         sql = f"SELECT {', '.join(_as_text(column) for column in columns)} FROM {from_clause(relation, self.dialect, self._table)}"
         if not key:
             return sql
         ordered = [_comparable(column) for column in key]
         conditions = [f"{quote(column.name)} IS NOT NULL" for column in key if column.nullable]
+        if since is not None:
+            conditions.append(not_before(_comparable(since[0]), _literal(*since)))
         if after is not None:
             literals = [_literal(column, value) for column, value in zip(key, after, strict=True)]
             conditions.append(after_key(ordered, literals, ">" if exact else ">="))

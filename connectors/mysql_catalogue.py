@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import create_engine, inspect, types
 from sqlalchemy.dialects import mysql
+from sqlalchemy.dialects.mysql.base import ischema_names
 from sqlalchemy.engine import Inspector
 from sqlalchemy.engine.reflection import ObjectKind
 from sqlalchemy.exc import SAWarning
@@ -93,7 +94,7 @@ def read_tables(
                 tuple(row[:2]): (row[2], row[3] or "")
                 for row in connection.exec_driver_sql(
                     "SELECT TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, COLLATION_NAME FROM information_schema.COLUMNS"
-                    " WHERE TABLE_SCHEMA = coalesce(%s, DATABASE())",
+                    " WHERE TABLE_SCHEMA = coalesce(%s, DATABASE()) ORDER BY TABLE_NAME, ORDINAL_POSITION",
                     (schema,),
                 )
             }
@@ -127,7 +128,7 @@ def _tables(
         unique = [UniqueKey("PRIMARY", tuple(map(quote, key)), key, primary=True)] if key else []
         tables[name] = Table(
             name=f"{schema}.{name}" if schema else name,
-            columns=tuple(_column(c, *spellings.get((name, c["name"]), ("", ""))) for c in found),
+            columns=_columns(name, [_unescaped(c) for c in found], spellings),
             primary_key=key,
             foreign_keys=tuple(
                 ForeignKey(
@@ -146,6 +147,28 @@ def _tables(
             view=view,
         )
     return tables
+
+
+def _columns(table: str, found: list[Any], spellings: dict[Any, tuple[str, str]]) -> tuple[Column, ...]:
+    """All columns of a table. SQLAlchemy reads SHOW CREATE TABLE line by line and loses one with a line end in its
+    name: of that one the type is known, and no more."""
+    reflected = {column["name"] for column in found}
+    lost = {}
+    for at, name in enumerate(column for held_by, column in spellings if held_by == table):
+        if name not in reflected and "\n" in name:
+            word = re.split(r"\W", spellings[table, name][0], maxsplit=1)[0].lower()
+            lost[at] = {"name": name, "type": ischema_names.get(word, types.NullType)(), "nullable": True}
+    for at, column in sorted(lost.items()):
+        found.insert(at, column)
+    return tuple(_column(c, *spellings.get((table, c["name"]), ("", ""))) for c in found)
+
+
+def _unescaped(column: Any) -> Any:
+    """The column as SQLAlchemy reflects it, by its true name: it leaves a backtick doubled, as SHOW CREATE TABLE has it.
+
+    A name that has two backticks side by side comes as four.
+    """
+    return {**column, "name": column["name"].replace("``", "`")}
 
 
 def _unique_keys(indexes: list[Any]) -> list[UniqueKey]:

@@ -39,6 +39,13 @@ _SETTINGS = (
     "idle_transaction_timeout = 0",
 )
 
+# What doesn't fit is refused, and an id of 0 is one.
+_STRICT = (
+    "STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,"
+    "NO_AUTO_VALUE_ON_ZERO"
+)
+_FOUND_ROWS = 2  # an UPDATE tells how many rows it found, changed or not
+
 _NO_CONNECTION = {
     1040: ("the server has no connection free", "end other connections, or raise max_connections"),
     1044: ("the user may not use this database", "ask for GRANT SELECT ON the database"),
@@ -101,6 +108,35 @@ def connect(dsn: Dsn, *, conv: dict[Any, Any], use_unicode: bool) -> Any:
     return connection
 
 
+def connect_to_write(dsn: Dsn) -> Any:
+    """A session in autocommit that writes: strict, in UTC, in utf8mb4, and with LOCAL INFILE where the DSN doesn't say
+    `local_infile=0`. ConnectError, DsnError."""
+    module = driver()
+    local = dsn.parameters.get("local_infile", "1") != "0"
+    try:
+        connection = module.connect(
+            **{**_arguments(dsn), "local_infile": int(local)},
+            charset="utf8mb4",
+            autocommit=True,
+            client_flag=_FOUND_ROWS,
+        )
+    except module.Error as error:
+        raise connect_error(dsn, error) from None
+    cursor = connection.cursor()
+    cursor.execute("SET NAMES utf8mb4 COLLATE utf8mb4_bin")
+    cursor.execute(f"SET SESSION sql_mode = '{_STRICT}'")
+    cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    for setting in _SETTINGS:
+        with contextlib.suppress(module.Error):  # not every version has each
+            cursor.execute(f"SET SESSION {setting}")
+    encrypted = cursor.execute("SHOW SESSION STATUS LIKE 'Ssl_cipher'") and cursor.fetchone()[1]
+    cursor.close()
+    if dsn.parameters.get("ssl_mode", "").upper() in _ENCRYPTED and not encrypted:
+        connection.close()
+        raise ConnectError("the server does not encrypt the connection", where=dsn.masked, advice=_NO_SSL)
+    return connection
+
+
 def _arguments(dsn: Dsn) -> dict[str, Any]:
     arguments: dict[str, Any] = {
         "database": dsn.database,
@@ -126,7 +162,7 @@ def _arguments(dsn: Dsn) -> dict[str, Any]:
             arguments["password"] = value
         elif name == "compress":
             arguments["compress"] = 1
-        elif name != "charset":  # text always comes as utf8mb4, whatever tables hold
+        elif name not in ("charset", "local_infile"):  # text always comes as utf8mb4, whatever tables hold
             raise DsnError(
                 f"the parameter {name} is not known, or has a wrong value",
                 where=dsn.masked,

@@ -33,14 +33,32 @@ def read_grants(
     ]  # fmt: skip
 
 
-def _covers(granted: str, place: str) -> bool:
-    """True where a line of SHOW GRANTS gives SELECT on the place or on all."""
+def write_grants(ask: Ask, user: str | None, database: str) -> list[Grant]:
+    """What writing needs, in all of the database. The rights of a `user` who isn't the session's can't be seen."""
+    to = _account(str(ask("SELECT CURRENT_USER()")[0][0])) if user is None else _account(user)
+    place = f"{quote(database)}.*"
+    held = [str(row[0]) for row in ask("SHOW GRANTS")] if user is None else None
+    needed = (
+        (("SELECT", "INSERT", "UPDATE", "CREATE", "CREATE TEMPORARY TABLES"), "loading, verifying, our own tables"),
+        (("DELETE",), "our own records, and migrate undo"),
+    )
+    found = []
+    for privileges, purpose in needed:
+        missing = None
+        if held is not None:
+            missing = tuple(p for p in privileges if not any(_covers(line, place, p) for line in held))
+        found.append(Grant(f"GRANT {', '.join(privileges)} ON {place} TO {to}", purpose, "job", missing))
+    return found
+
+
+def _covers(granted: str, place: str, privilege: str = "SELECT") -> bool:
+    """True where a line of SHOW GRANTS gives the privilege on the place or on all."""
     found = _ALL.match(granted)
     if not found:
         return False
     what = [word.strip().upper() for word in found["what"].split(",")]
     # a database's name is a pattern there, with its _ and % escaped
-    return found["on"].replace("\\", "") in (place, "*.*") and ("SELECT" in what or "ALL PRIVILEGES" in what)
+    return found["on"].replace("\\", "") in (place, "*.*") and (privilege in what or "ALL PRIVILEGES" in what)
 
 
 def _account(user: str) -> str:

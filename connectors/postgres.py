@@ -95,15 +95,16 @@ class PostgresTarget(PostgresMeasures):
             key = sql.SQL("{} = (r.v ->> 0)").format(sql.SQL(" || chr(31) || ").join(parts))
         rows = self.read(
             sql.SQL(
-                "SELECT ARRAY[{}]::text[], ARRAY[{}]::text[] FROM jsonb_array_elements(%s::jsonb) WITH ORDINALITY AS r(v, n) "
+                "SELECT ARRAY[{}]::text[], ARRAY[{}]::text[] FROM jsonb_array_elements({}::jsonb) WITH ORDINALITY AS r(v, n) "
                 "LEFT JOIN {} t ON {} ORDER BY r.n"
             ).format(
                 sql.SQL(", ").join(cast),
                 sql.SQL(", ").join(sql.SQL("t.{}::text").format(name) for name in names),
+                # no parameter: a column may have a % in its name
+                sql.Literal(json.dumps([[id_, *values] for id_, values in zip(ids, given, strict=True)])),
                 name_of(table),
                 key,
-            ),
-            [json.dumps([[id_, *values] for id_, values in zip(ids, given, strict=True)])],
+            )
         )
         return [list(zip(*row, strict=True)) for row in rows]
 

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 from psycopg import sql
 
+from connectors.postgres_removal import PostgresRemoval
 from connectors.postgres_schema import TABLES
-from connectors.postgres_sync import PostgresSynced
 from connectors.protocols import TargetLostError
 from connectors.records import EXPORTED_COLUMNS
 from workspace.errors import CatalogueError, JobFailedError
@@ -25,6 +25,7 @@ DELETE FROM {schema}.retried WHERE job_id = {job};
 DELETE FROM {schema}.superseded WHERE job_id = {job};
 DELETE FROM {schema}.synced WHERE job_id = {job};
 DELETE FROM {schema}.kept WHERE job_id = {job};
+DELETE FROM {schema}.marked WHERE job_id = {job};
 DELETE FROM {schema}.held_before WHERE job_id = {job};
 DELETE FROM {schema}.ledger WHERE job_id = {job};
 DELETE FROM {schema}.crosswalk x WHERE x.job_id = {job}
@@ -35,7 +36,7 @@ DELETE FROM {schema}.job j WHERE id = {job} AND NOT EXISTS (SELECT 1 FROM {schem
 """
 
 
-class PostgresCleanup(PostgresSynced):
+class PostgresCleanup(PostgresRemoval):
     """What a job has in our schema, all of it, through one session."""
 
     def cleaned_up(self) -> bool:

@@ -104,7 +104,8 @@ def _sync(schema: str) -> tuple[str, ...]:
     """What `migrate sync` needs. A row of `superseded` is a row of the stage that one of the same source key took the
     place of, or that the source has no longer: `batch` is the one that did so, `of_batch` the row's own, `outcome`
     what had become of it. `synced` holds a batch's counts that the ledger has no column for. A row of `kept` is a row
-    of the target that a person edited and a sync left so, wholly or in some fields: what it held then, by checksum."""
+    of the target that a person edited and a sync left so, wholly or in some fields: what it held then, by checksum. Rows of
+    `marked` got the deletion marker from a sync."""
     return (
         f"""CREATE TABLE {schema}.superseded (
             job_id int NOT NULL, entity_id int NOT NULL, batch int NOT NULL, of_batch int NOT NULL, row bigint NOT NULL,
@@ -117,6 +118,8 @@ def _sync(schema: str) -> tuple[str, ...]:
         f"""CREATE TABLE {schema}.kept (
             job_id int NOT NULL, entity_id int NOT NULL, batch int NOT NULL, old_id text NOT NULL, new_id text NOT NULL,
             fields text NOT NULL, asked boolean NOT NULL, edited_hash uuid, PRIMARY KEY (job_id, entity_id, old_id))""",
+        f"""CREATE TABLE {schema}.marked (
+            job_id int NOT NULL, entity_id int NOT NULL, old_id text NOT NULL, PRIMARY KEY (job_id, entity_id, old_id))""",
     )
 
 
@@ -130,6 +133,6 @@ STEPS = (_create, _undo, _retry, _sync, _merge)
 """What makes the schema, in order; its version is how many have been done."""
 
 TABLES = (
-    "ledger", "quarantine", "held_before", "retried", "superseded", "synced", "kept", "crosswalk", "entity", "job",
+    "ledger", "quarantine", "held_before", "retried", "superseded", "synced", "kept", "marked", "crosswalk", "entity", "job",
 )  # fmt: skip
 """The tables that STEPS make, those that refer to others first."""

@@ -21,7 +21,7 @@ from connectors.postgres_catalogue import plan_name, read_catalogue, read_result
 from connectors.postgres_connection import connect
 from connectors.postgres_grants import source_grants
 from connectors.protocols import Catalogue, Kind, Page, Table
-from connectors.relation import after_key, from_clause, is_select, where_lacking
+from connectors.relation import after_key, from_clause, is_select, not_before, where_lacking
 from connectors.rows import Shape, after_exactly, to_text
 from workspace.errors import CatalogueError, ConnectError, PackhorseError, SourceLostError
 
@@ -97,7 +97,16 @@ class PostgresSource:
         row = self._ask(query, connection=connection).fetchone()
         return int(row[0]) if row else 0
 
-    def pages(self, relation: str, key: Sequence[str], *, after: tuple[str, ...] | None, size: int) -> Iterator[Page]:
+    def pages(
+        self,
+        relation: str,
+        key: Sequence[str],
+        *,
+        after: tuple[str, ...] | None,
+        size: int,
+        since: tuple[str, str] | None = None,
+        only: Sequence[str] = (),
+    ) -> Iterator[Page]:
         """Pages in key order out of one COPY; see `Source.pages`.
 
         A row whose key is NULL, in any part, is in no page: compare the rows read with `count`. Where the
@@ -116,8 +125,9 @@ class PostgresSource:
             for one in table.unique_keys
         )
         exact = unique or all(named[name].exact for name in key)
-        shape = Shape.of([c.name for c in table.columns], [c.kind is Kind.BINARY for c in table.columns], key)
-        query = self._page_query(relation, shape, after, exact)
+        columns = [column for column in table.columns if not only or column.name in only]
+        shape = Shape.of([c.name for c in columns], [c.kind is Kind.BINARY for c in columns], key)
+        query = self._page_query(relation, shape, after, exact, since)
         found = self._copy(query, shape, size)
         try:
             yield from found if exact or after is None else after_exactly(found, shape, after)
@@ -239,6 +249,7 @@ class PostgresSource:
         shape: Shape,
         after: tuple[str, ...] | None,
         exact: bool,
+        since: tuple[str, str] | None,
     ) -> str:
         query = (
             f"SELECT {', '.join(map(self.quote, shape.names))} FROM {from_clause(relation, self.dialect, self._table)}"
@@ -247,6 +258,8 @@ class PostgresSource:
             return query
         ordered = [self.quote(shape.names[i]) for i in shape.key]
         conditions = [f"{name} IS NOT NULL" for name in ordered]
+        if since is not None:
+            conditions.append(not_before(self.quote(since[0]), sql.Literal(since[1]).as_string(self._asking)))
         if after is not None:
             # literals and not parameters, which COPY does not take; untyped, so each gets its column's type
             texts = ["\\x" + value if i in shape.binary else value for i, value in zip(shape.key, after, strict=True)]

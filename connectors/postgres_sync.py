@@ -69,6 +69,18 @@ class PostgresSynced(PostgresUndone):
         self.execute(sql.SQL(_SUPERSEDE).format(**names))
         self.execute(sql.SQL(_FREE).format(**names))
 
+    def edited_references(self, entity: LoadedEntity, keys: Sequence[str]) -> list[str]:
+        """Locks the rows of these source keys, and gives those whose deferred references are not what was filled."""
+        place = self.temporary("packhorse_looked_at", "old_id text", _texts(old_id=keys))
+        statement = sql.SQL(
+            "SELECT x.old_id FROM {place} l JOIN {schema}.crosswalk x ON (x.entity_id, x.old_id) = ({entity}, l.old_id) "
+            "JOIN {table} t ON {same} WHERE ({reference})::uuid IS DISTINCT FROM x.reference_hash FOR UPDATE OF t"
+        ).format(
+            table=name_of(entity.table), same=same_row(entity.identity, "t", "x"), reference=found_row(entity).reference,
+            **self._named(entity.name, 0, place),
+        )  # fmt: skip
+        return [row[0] for row in self.read(statement)]
+
     def note_kept(self, entity: LoadedEntity, batch: int, looked_at: Sequence[str], kept: Sequence[KeptEdit]) -> None:
         """Notes which of the rows `looked_at` (source keys) stay as they were edited; the others are noted no longer."""
         place = self.temporary("packhorse_looked_at", "old_id text", _texts(old_id=looked_at))

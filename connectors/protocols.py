@@ -47,7 +47,8 @@ class Column:
     "by default"; `sequence` is the quoted name of the sequence that fills the column or "". A domain's
     column has its base type's kind and names the domain. `collation` is "" for the database's own;
     `exact` is False where the server holds different text to be equal (another case, accents).
-    `padded` text has no blanks at its end (`char(n)`, a domain over it too).
+    `padded` text has no blanks at its end (`char(n)`, a domain over it too); `padded` binary has zeros up to its
+    length. A `bare` decimal is shown without needless zeros at its end.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Column:
     collation: str = ""
     exact: bool = True
     padded: bool = False
+    bare: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,8 @@ class Table:
     bare name. `schema` and `relation` are the two parts, unquoted, for the SQL (`schema` is "" where
     a system has none). `checks` are conditions in the server's SQL. `privileges` are the verbs the
     user holds (select, insert, update, delete), None where the system does not say. `row_security`
-    is True where policies may hide rows from the user.
+    is True where policies may hide rows from the user. `engine` names what stores the table where that can't take back
+    what it wrote, else "".
     """
 
     name: str
@@ -132,6 +135,7 @@ class Table:
     triggers: tuple[str, ...] = ()
     privileges: frozenset[str] | None = None
     row_security: bool = False
+    engine: str = ""
 
     def column(self, name: str) -> Column | None:
         """The column of that exact name, or None."""
@@ -179,10 +183,21 @@ class Source(Protocol):
         where any are named."""
         ...
 
-    def pages(self, relation: str, key: Sequence[str], *, after: tuple[str, ...] | None, size: int) -> Iterator[Page]:
+    def pages(
+        self,
+        relation: str,
+        key: Sequence[str],
+        *,
+        after: tuple[str, ...] | None,
+        size: int,
+        since: tuple[str, str] | None = None,
+        only: Sequence[str] = (),
+    ) -> Iterator[Page]:
         """All rows in key order after `after` (None: from the start), `size` rows a page, every
         column as text or binary. Ordered and compared by the server's own collation; never OFFSET.
         An empty `key` reads the whole in the server's order in one go (cannot go on in the middle).
+        `since`, a column and a value, leaves out rows whose column is less than that; those where it is NULL
+        come. `only` names the columns to read, the key's among them; empty for all.
 
         A binary key's text is its bytes in hex. A row whose key is NULL, in any part, is in no page:
         the caller compares the rows read with `count`. One stream at a time; `close()` on the iterator

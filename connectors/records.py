@@ -167,3 +167,14 @@ class SyncCounts:
     deleted: int = 0
     marked: int = 0
     stayed: int = 0
+
+
+@dataclass(frozen=True)
+class StayingRow:
+    """A row of the target that stays although the source has it no longer: its source key, its id, why, and whether that
+    is because somebody edited it."""
+
+    old_id: str
+    new_id: str
+    reason: str
+    edited: bool = False

@@ -50,6 +50,11 @@ def where_lacking(columns: Sequence[str], quote: Callable[[str], str]) -> str:
     return f" WHERE {' OR '.join(f'{quote(column)} IS NULL' for column in columns)}" if columns else ""
 
 
+def not_before(column: str, value: str) -> str:
+    """The condition that a column, in SQL, is at least a value, or NULL."""
+    return f"({column} >= {value} OR {column} IS NULL)"
+
+
 def about(relation: str, dialect: str) -> str:
     """What has about as many rows as a relation, and is counted sooner: a SELECT's first table, where all that is
     joined to it is there to add columns; else the relation itself."""

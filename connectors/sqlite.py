@@ -16,7 +16,7 @@ from urllib.parse import quote as url_quote
 from connectors.dsn import Dsn
 from connectors.grants import Grant
 from connectors.protocols import Catalogue, Column, ForeignKey, Kind, Page, Table, UniqueKey
-from connectors.relation import after_key, from_clause, is_select, one_select, where_lacking
+from connectors.relation import after_key, from_clause, is_select, not_before, one_select, where_lacking
 from connectors.rows import Shape, decode, pages
 from workspace.errors import CatalogueError, ConnectError, SourceLostError
 
@@ -102,7 +102,16 @@ class SqliteSource:
         rows = self._select(self._reading(), f"SELECT count(*) FROM {counted}")
         return int(rows.fetchone()[0])
 
-    def pages(self, relation: str, key: Sequence[str], *, after: tuple[str, ...] | None, size: int) -> Iterator[Page]:
+    def pages(
+        self,
+        relation: str,
+        key: Sequence[str],
+        *,
+        after: tuple[str, ...] | None,
+        size: int,
+        since: tuple[str, str] | None = None,
+        only: Sequence[str] = (),
+    ) -> Iterator[Page]:
         """Pages in key order by one streaming query; see `Source.pages`.
 
         A row whose key is NULL, in any part, is in no page: compare the rows read with `count`. A key
@@ -122,6 +131,10 @@ class SqliteSource:
                 bytes.fromhex(value) if named[name].kind is Kind.BINARY else value
                 for name, value in zip(key, after, strict=True)
             ]
+        if since is not None:
+            parameters.append(since[1])
+            conditions.append(not_before(_comparable(named[since[0]], self.quote(since[0])), f"?{len(parameters)}"))
+        columns = tuple(c for c in columns if not only or c.name in only)
         sql = (
             f"SELECT {', '.join(_as_text(c, self.quote(c.name)) for c in columns)}"
             f" FROM {from_clause(relation, self.dialect, self.quote)}"
@@ -298,7 +311,7 @@ def _column(name: str, declared: str, required: bool, default: str | None, key: 
     )
 
 
-def _affinity(column: Column) -> str:
+def affinity(column: Column) -> str:
     """SQLite's own rule for how a column holds and compares values."""
     declared = column.type.upper()
     if "INT" in declared:
@@ -313,7 +326,7 @@ def _affinity(column: Column) -> str:
 def _as_text(column: Column, quoted: str) -> str:
     if column.kind is Kind.BINARY:
         return f"CAST({quoted} AS BLOB)"
-    if _affinity(column) == "text":
+    if affinity(column) == "text":
         return f"CAST({quoted} AS TEXT)"
     # SQLite writes a real with 15 digits; where that is another number, 17 are needed
     return (
@@ -326,4 +339,4 @@ def _comparable(column: Column, quoted: str) -> str:
     """A key column as it is ordered and compared: itself, so that an index serves, unless it has no type."""
     if column.kind is Kind.BINARY:
         return f"CAST({quoted} AS BLOB)"
-    return f"CAST({quoted} AS TEXT)" if _affinity(column) == "none" else quoted
+    return f"CAST({quoted} AS TEXT)" if affinity(column) == "none" else quoted

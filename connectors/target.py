@@ -16,17 +16,15 @@ from connectors.grants import Grant, TableUse
 from connectors.measures import Room, Way
 from connectors.protocols import Catalogue, Column, LedgerRow, Table, UniqueKey
 from connectors.records import (
-    EditedRow,
     HeldRow,
-    KeptEdit,
     KeptRow,
     LoadedEntity,
     RetriedRow,
     SlowKey,
-    SyncCounts,
     Totals,
     Undone,
 )  # fmt: skip
+from connectors.target_generations import LaterGenerations
 
 
 class UndoList(Protocol):
@@ -70,7 +68,7 @@ class UndoList(Protocol):
         ...
 
 
-class Target(Protocol):
+class Target(LaterGenerations, Protocol):
     """A system that records are carried into; one connection, for one thread.
 
     Every method may raise TargetLostError: what was not committed isn't there. What the target refuses for what rows
@@ -354,46 +352,6 @@ class Target(Protocol):
         """Takes the rows that are loaded or excluded out of the quarantine and notes them, gives those that stay their
         new reason (rows that `changes` leaves out stay as they are), and settles the ledger's row. `changes` is as
         CHANGES. JobFailedError where a row isn't in quarantine any more: nothing may be taken from it twice."""
-        ...
-
-    # -- later generations ------------------------------------------------------------------------
-
-    def superseded_rows(self, entity: str) -> dict[int, int]:
-        """The entity's rows of the stage that are read no longer, since a sync brought others: number to batch."""
-        ...
-
-    def superseded_counts(self, entity: str, batch: int | None = None) -> dict[int, dict[str, int]]:
-        """How many rows of each batch are read no longer, by what had become of them (loaded, excluded, quarantined);
-        those alone that `batch` took the place of, where given."""
-        ...
-
-    def supersede(self, entity: str, batch: int, over: pa.Table) -> None:
-        """Notes that these rows (as OVER) are read no longer, and takes them out of the quarantine. Each once."""
-        ...
-
-    def edited_rows(
-        self, entity: LoadedEntity, columns: Sequence[str], rows: pa.Table, base: pa.Table
-    ) -> list[EditedRow]:
-        """Locks the rows that are about to be updated, and gives those that hold something else in `columns` than was
-        written. `rows` are as for `update`, with _ph_key. `base` holds what was written before, by _ph_key, with its
-        checksum in _ph_target_hash; it counts where that is the crosswalk's."""
-        ...
-
-    def note_kept(self, entity: LoadedEntity, batch: int, looked_at: Sequence[str], kept: Sequence[KeptEdit]) -> None:
-        """Notes which of the rows `looked_at` (source keys) stay as they were edited, with the checksum of what they hold
-        now; the others are noted no longer."""
-        ...
-
-    def kept_edits(self, entity: str) -> list[KeptEdit]:
-        """The entity's rows that stay as they were edited, by source key."""
-        ...
-
-    def note_sync(self, entity: str, batch: int, counts: SyncCounts) -> None:
-        """Writes a batch's counts that the ledger has no place for."""
-        ...
-
-    def sync_counts(self, entity: str, batch: int) -> SyncCounts:
-        """What `note_sync` wrote; zeros where it wrote nothing."""
         ...
 
     # -- taking back ------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from pydantic_core import PydanticUndefined
 
 from cli.init import plan_to_start_from
 from engine.merge_plan import MergePlan, Ordered
-from engine.plan import DeletionMarker, EntityPlan, FieldPlan, Plan
+from engine.plan import DeletionMarker, EntityPlan, FieldPlan, Plan, Watermark
 
 TEXTS: dict[tuple[type[BaseModel], str], str] = {
     (Plan, "version"): "Counts up with each change that is recorded. A batch remembers the version that moved it.",
@@ -56,6 +56,12 @@ TEXTS: dict[tuple[type[BaseModel], str], str] = {
     " weakens an opt-out that is named here.",
     (Ordered, "oldest"): "The column by which the lowest value comes first.",
     (Ordered, "newest"): "The column by which the highest value comes first.",
+    (
+        EntityPlan,
+        "watermark",
+    ): "A source column that rises whenever a row changes, such as `date_modified`: a sync reads"
+    " only rows from its highest value on. Without one, it reads all and compares. `{column: ..., overlap: ...}` where the"
+    " overlap is said too.",
     (EntityPlan, "fields"): "The target's columns by name. A column without a field gets the target's default or"
     " NULL; a required one without a default must have a field.",
     (EntityPlan, "unmapped"): "Source columns left behind, each with the reason. It changes nothing; `plan check` and"
@@ -78,6 +84,10 @@ TEXTS: dict[tuple[type[BaseModel], str], str] = {
         "edited",
     ): "The same for this field alone, in the place of what the entity says. With `keep` and `ask`, the field of"
     " such a row takes what the source says unless it is the one that was edited.",
+    (Watermark, "column"): "The source's column: dates, times or numbers; text only where it is dates, written"
+    " `YYYY-MM-DD HH:MM:SS`. NULL counts as changed.",
+    (Watermark, "overlap"): "How far below its highest value reading begins, in seconds, or in units of a number:"
+    " clocks differ, and a transaction ends later than it began.",
     (DeletionMarker, "column"): "The target's column. A row counts as deleted when it is neither NULL, false nor 0.",
     (DeletionMarker, "revive"): "Whether an upsert may write to such a row. Without it, the source row goes to"
     " quarantine (`unique`).",
@@ -199,6 +209,7 @@ def plan_page() -> str:
         if model is EntityPlan:
             parts += ["`deleted` holds:", "", *_table(DeletionMarker), ""]
             parts += ["`merge` holds, in words of the target's columns:", "", *_table(MergePlan), "", _HOW_ALIKE]
+            parts += ["`watermark` holds:", "", *_table(Watermark), ""]
     parts.append(REST.replace("{init}", plan_to_start_from()))
     return "\n".join(parts)
 
@@ -209,6 +220,7 @@ def _table(model: type[BaseModel]) -> list[str]:
     takes = {
         "after": "list of entities", "key": "column or list of columns", "apart": "column or list of columns",
         "same": rules, "block": rules, "together": "list of lists of columns",
+        "watermark": "column or mapping",
     }  # fmt: skip
     for name, info in model.model_fields.items():
         key = info.alias or name

@@ -83,7 +83,10 @@ def batch_rows(
     part, counts = settled.part, settled.counts
     out = f"read_parquet({literal(str(settled.out))})"
     fields = "".join(f", t.{identifier(f.column.name)}" for f in entity.fields)
-    head = f"t._ph_n, t._ph_key, {{id}} AS _ph_id, t._ph_source_hash, t._ph_target_hash{fields}"
+
+    def head(new_id: str) -> str:
+        return f"t._ph_n, t._ph_key, {new_id} AS _ph_id, t._ph_source_hash, t._ph_target_hash{fields}"
+
     lost = (
         f"LEFT JOIN read_parquet({literal(str(settled.losers.path))}) l ON l._ph_n = t._ph_n" if settled.losers else ""
     )
@@ -91,7 +94,7 @@ def batch_rows(
     enters = f"t._ph_outcome = {LOADED}"
     loses = 'l."index" IS NOT NULL' if settled.losers else "false"
     if existing is None:
-        inserts = fetch(duck, f"SELECT {head.format(id='t._ph_id')} {rows} WHERE {enters} AND NOT {loses}")
+        inserts = fetch(duck, f"SELECT {head('t._ph_id')} {rows} WHERE {enters} AND NOT {loses}")
         updates = inserts.slice(0, 0)
         same = updates["_ph_target_hash"]
     else:
@@ -103,10 +106,10 @@ def batch_rows(
         enters += f" AND NOT ({loses}) AND e.merged IS DISTINCT FROM 't'"
         # md5 and uuid spell one hash in two ways
         unchanged = "coalesce(replace(e.target_hash, '-', '') = t._ph_target_hash AND replace(e.source_hash, '-', '') = t._ph_source_hash, false)"
-        inserts = fetch(duck, f"SELECT {head.format(id='t._ph_id')} {rows} WHERE {enters} AND e.new_id IS NULL")
+        inserts = fetch(duck, f"SELECT {head('t._ph_id')} {rows} WHERE {enters} AND e.new_id IS NULL")
         updates = fetch(
             duck,
-            f"SELECT {head.format(id='e.new_id')} {rows} WHERE {enters} AND e.new_id IS NOT NULL AND NOT {unchanged}",
+            f"SELECT {head('e.new_id')} {rows} WHERE {enters} AND e.new_id IS NOT NULL AND NOT {unchanged}",
         )
         same = fetch(duck, f"SELECT t._ph_target_hash {rows} WHERE {enters} AND e.new_id IS NOT NULL AND {unchanged}")[
             "_ph_target_hash"

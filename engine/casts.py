@@ -82,8 +82,8 @@ def _integer(column: Column, piece: Piece) -> Cast:
     number = f"TRY_CAST(regexp_replace({text}, '\\.0*$', '') AS HUGEINT)"
     whole = rf"regexp_full_match({text}, '[+-]?[0-9]+(\.0*)?')"
     bits = column.bits or 32
-    low, high = -(1 << bits - 1), (1 << bits - 1) - 1
-    name = {16: "smallint", 32: "integer", 64: "bigint"}.get(bits, column.type)
+    low, high = (0, (1 << bits) - 1) if column.unsigned else (-(1 << bits - 1), (1 << bits - 1) - 1)
+    name = column.type if column.unsigned else {16: "smallint", 32: "integer", 64: "bigint"}.get(bits, column.type)
     reason = (
         f"CASE WHEN NOT {whole} THEN 'cast {name}' "
         f"WHEN {text} IS NOT NULL AND ({number} IS NULL OR {number} NOT BETWEEN {low} AND {high}) THEN 'range {name}' END"
@@ -98,7 +98,10 @@ def _decimal(column: Column, piece: Piece) -> Cast:
     shaped = rf"regexp_full_match({text}, '[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{{1,2}})?')"
     written = _written_out(text, shaped)
     if column.precision is None:
-        return Cast(_plain_number(written), f"CASE WHEN NOT {shaped} THEN 'cast numeric' END", change)
+        plain = _plain_number(written)
+        if column.bare:
+            plain = rf"regexp_replace(regexp_replace({plain}, '([.][0-9]*?)0+$', '\1'), '[.]$', '')"
+        return Cast(plain, f"CASE WHEN NOT {shaped} THEN 'cast numeric' END", change)
     precision, scale = column.precision, column.scale or 0
     name = f"numeric({precision},{scale})"
     # DECIMAL casts round; a value with more digits than the column keeps is a reason, never rounded in silence.
@@ -288,7 +291,10 @@ def _array(column: Column, piece: Piece) -> Cast:
 
 def _binary(column: Column, piece: Piece) -> Cast:
     raw = piece.sql if piece.type == "BLOB" else f"encode(CAST({piece.sql} AS VARCHAR))"
-    return Cast(rf"'\x' || lower(hex({raw}))", None, None)
+    shown = rf"'\x' || lower(hex({raw}))"
+    if column.padded and column.length:
+        shown = f"rpad({shown}, greatest({2 + 2 * column.length}, length({shown})), '0')"
+    return Cast(shown, None, None)
 
 
 def _json(column: Column, piece: Piece) -> Cast:

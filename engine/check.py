@@ -14,7 +14,8 @@ from engine.expressions import columns_of
 from engine.known_names import listed, near
 from engine.load_order import load_order
 from engine.merge_plan import check_merge
-from engine.plan import EntityPlan, FieldPlan, Plan
+from engine.names import check_source_names, check_target_names
+from engine.plan import EntityPlan, FieldPlan, Plan, Watermark
 from workspace.errors import CatalogueError, PlanError
 
 # It is a folder's name too.
@@ -137,6 +138,11 @@ def target_table(name: str, entity: EntityPlan, target: Catalogue) -> Table:
         )
     if table.view:
         raise PlanError(f"{entity.to!r} is a view", where=f"entities.{name}.to", advice="load the table behind it")
+    if table.engine:
+        raise PlanError(
+            f"{entity.to!r} is stored by {table.engine}, which can't take back what it wrote", where=f"entities.{name}.to",
+            advice=f"ALTER TABLE {entity.to} ENGINE=InnoDB",
+        )  # fmt: skip
     return table
 
 
@@ -157,7 +163,7 @@ def _entity(name: str, plan: Plan, source: Source, target: Table, deferred: set[
     except CatalogueError as error:
         raise CatalogueError(error.what, where=f"{here}.from", advice=error.advice) from None
     names = [c.name for c in table.columns]
-    _check_names(names, here)
+    check_source_names(names, here)
     for key in entity.key:
         if key not in names:
             raise PlanError(
@@ -190,6 +196,7 @@ def _entity(name: str, plan: Plan, source: Source, target: Table, deferred: set[
         fields.append(CheckedField(column, field, (name, column_name) in deferred, where))
     if entity.where:
         used |= _drawn(entity.where, names, f"{here}.where")
+    check_target_names([*entity.fields, *([id_column.name] if id_column else [])], entity.to, here)
     _check_required(entity, target, id_column, here)
     if entity.merge is not None:
         check_merge(
@@ -207,8 +214,32 @@ def _entity(name: str, plan: Plan, source: Source, target: Table, deferred: set[
             f"the target's {entity.to} has no column {entity.deleted.column!r}", where=f"{here}.deleted.column",
             advice="name the column that marks a row as deleted",
         )  # fmt: skip
+    if entity.watermark is not None:
+        _check_watermark(entity.watermark, table, f"{here}.watermark")
+        used.add(entity.watermark.column)
     unaccounted = tuple(n for n in names if n not in used and n not in entity.unmapped)
     return CheckedEntity(name, entity, table, target, id_column, tuple(fields), unaccounted)
+
+
+_ORDERED = (Kind.INTEGER, Kind.DECIMAL, Kind.DATE, Kind.DATETIME, Kind.INSTANT, Kind.TEXT)
+
+
+def _check_watermark(watermark: Watermark, table: Table, where: str) -> None:
+    """Text is let in: files have nothing else, and whether it is dates shows when it is read."""
+    column = table.column(watermark.column)
+    if column is None:
+        names = [each.name for each in table.columns]
+        raise PlanError(
+            f"the source has no column {watermark.column!r}{near(watermark.column, names)}",
+            where=where,
+            advice=f"it has: {listed(names)}",
+        )
+    if column.kind not in _ORDERED:
+        raise PlanError(
+            f"{column.name} is {column.type or column.kind.value}, which doesn't rise with each change",
+            where=where,
+            advice="name a column of dates or whole numbers, or leave the watermark out",
+        )
 
 
 def _target_column(name: str, entity: EntityPlan, target: Table, where: str) -> Column:
@@ -228,23 +259,6 @@ def _drawn(expression: str, names: list[str], where: str) -> set[str]:
     return {n for n in names if n in drawn} | {
         n for n in names for d in drawn if d not in names and n.lower() == d.lower()
     }
-
-
-def _check_names(names: list[str], here: str) -> None:
-    """Refuses source columns that the stage can't keep apart from others."""
-    seen: dict[str, str] = {}
-    for name in names:
-        if name.lower().startswith("_ph_"):
-            raise PlanError(
-                f"the source's column {name!r} has a name that only Packhorse's own columns have", where=f"{here}.from",
-                advice="write a SELECT in `from:` that gives it another name",
-            )  # fmt: skip
-        if name.lower() in seen:
-            raise PlanError(
-                f"the source's columns {seen[name.lower()]!r} and {name!r} differ in case alone", where=f"{here}.from",
-                advice="write a SELECT in `from:` that gives one of them another name",
-            )  # fmt: skip
-        seen[name.lower()] = name
 
 
 def _id_column(entity: EntityPlan, target: Table, here: str) -> Column | None:

@@ -17,6 +17,9 @@ from workspace.errors import UsageError
 from workspace.events import GenerationStaged, PartStaged, PhaseStarted, SyncCompleted, SyncStarted
 from workspace.log import Workspace
 
+Deletes = Literal["keep", "delete", "mark"]
+"""What becomes of rows of the target that the source has no longer."""
+
 
 @dataclass(frozen=True)
 class Generation:
@@ -25,7 +28,7 @@ class Generation:
 
     number: int
     began: datetime
-    deletes: Literal["keep", "delete", "mark"] = "keep"
+    deletes: Deletes = "keep"
     full: bool = False
     edited: Literal["", "keep", "overwrite", "ask"] = ""
     staged: Mapping[str, GenerationStaged] = field(default_factory=dict)
@@ -70,16 +73,35 @@ def staged_parts(workspace: Workspace, staged: GenerationStaged) -> list[PartSta
     return [part for part in recorded_parts(workspace, staged.entity) if part.part in numbers]
 
 
-def counted_last(workspace: Workspace, entity: str) -> tuple[int, int, bool] | None:
-    """How many rows the source counted when the entity was last read, how many more the stage has because the source
-    has them no longer, and whether both are of one instant; None where its first stage isn't whole."""
+def removal_parts(workspace: Workspace, staged: GenerationStaged) -> list[PartStaged]:
+    """The parts that hold no row, and tell what leaves the target."""
+    first = staged.first + staged.parts
+    numbers = range(first, first + staged.removals)
+    return [part for part in recorded_parts(workspace, staged.entity) if part.part in numbers]
+
+
+@dataclass(frozen=True)
+class LastCount:
+    """What the source counted of an entity when it was last read. `gone` rows the stage has besides, None where nobody
+    looked for them; `removals` are batches that took some of those out. `one_instant`: both are of one state."""
+
+    counted: int
+    gone: int | None
+    one_instant: bool
+    removals: range = range(0)
+
+
+def last_count(workspace: Workspace, entity: str) -> LastCount | None:
+    """None where the entity's first stage isn't whole."""
     latest = next((g.staged[entity] for g in reversed(generations(workspace)) if entity in g.staged), None)
     if latest is not None:
-        return latest.counted, latest.gone or 0, latest.snapshot and latest.gone is not None
-    first = completed_stage(workspace, entity)
-    return None if first is None or first.counted is None else (first.counted, 0, first.snapshot)
+        first = latest.first + latest.parts
+        return LastCount(latest.counted, latest.gone, latest.snapshot, range(first, first + latest.removals))
+    complete = completed_stage(workspace, entity)
+    return None if complete is None or complete.counted is None else LastCount(complete.counted, 0, complete.snapshot)
 
 
 def over_path(folder: Path, part: int) -> Path:
-    """Where the rows lie that a part's rows take the place of: n, key, of_batch, excluded."""
+    """Where the rows lie that a part's rows take the place of: n, key, of_batch, excluded. Of a removal, rows that leave
+    the target; those with `gone` are read no longer."""
     return folder / f"over-{part:05d}.parquet"

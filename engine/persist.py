@@ -58,11 +58,11 @@ def persist(
     raise AssertionError("unreachable")
 
 
-def stop_if_asked(ctx: Context) -> None:
-    """InterruptedJobError where somebody asked the job to stop."""
+def stop_if_asked(ctx: Context, again: str = "migrate resume") -> None:
+    """InterruptedJobError where somebody asked the job to stop; `again` goes on with it."""
     if ctx.stop():
         raise InterruptedJobError(
             "interrupted; what was committed stays",
             where=f"job {ctx.paths.job}",
-            advice=f"migrate resume {ctx.paths.job}",
+            advice=f"{again} {ctx.paths.job}",
         )

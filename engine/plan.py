@@ -92,13 +92,22 @@ class DeletionMarker(_Model):
     revive: bool = False
 
 
+class Watermark(_Model):
+    """A source column that rises whenever a row changes. A sync reads rows from its highest value on, less `overlap`
+    (seconds, or units of a number): clocks differ, and transactions end later than they began."""
+
+    column: str
+    overlap: int = Field(3600, ge=0)
+
+
 class EntityPlan(_Model):
     """One kind of record: from a source table or SELECT to a target table.
 
     `key` is what makes a source row itself. `id` says where the target's primary key comes from:
     `keep` the source key, `uuid5` of it, the target's `sequence`, or `none` (the key's columns are
     among the fields, as in a link table). `after` lists entities to load first for reasons that no
-    `ref` shows. `edited` says what a sync does with a row that somebody edited in the target.
+    `ref` shows. `edited` says what a sync does with a row that somebody edited in the target;
+    with a `watermark`, it reads only what changed.
     """
 
     from_: str = Field(alias="from")
@@ -111,14 +120,17 @@ class EntityPlan(_Model):
     after: tuple[str, ...] = ()
     edited: Edited = "keep"
     merge: MergePlan | None = None
+    watermark: Watermark | None = None
     fields: dict[str, FieldPlan] = {}
     unmapped: dict[str, str] = {}
 
     @model_validator(mode="before")
     @classmethod
-    def _key_as_list(cls, data: Any) -> Any:
+    def _short_forms(cls, data: Any) -> Any:
         if isinstance(data, dict) and isinstance(data.get("key"), str):
-            return {**data, "key": (data["key"],)}
+            data = {**data, "key": (data["key"],)}
+        if isinstance(data, dict) and isinstance(data.get("watermark"), str):
+            data = {**data, "watermark": {"column": data["watermark"]}}
         return data
 
     @property

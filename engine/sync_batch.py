@@ -28,9 +28,12 @@ from engine.batch import (
     write_rows,
 )  # fmt: skip
 from engine.check import CheckedEntity
+from engine.context import Context
 from engine.faults import fault_point
 from engine.loaded import loaded_entity
+from engine.prepare import Preparer
 from engine.query import identifier, literal
+from engine.references import fill_rows, rows_to_fill
 from engine.refusing import load_refusing
 from engine.transaction import batch_transaction
 from engine.transform import fetch
@@ -42,13 +45,15 @@ from workspace.paths import JobPaths
 class Incoming:
     """What a part of a generation brings: its rows as for a batch, the rows of the stage that they take the place of
     (as OVER), what was written before of those that are updated (as `base_rows` gives it), the numbers of rows whose
-    id another source key has, and the entity's crosswalk, None where it has none."""
+    id another source key has, the entity's crosswalk (None where it has none), and source keys that are to be marked as
+    deleted no longer."""
 
     rows: BatchRows
     over: pa.Table
     base: pa.Table
     doubled: frozenset[int]
     existing: Path | None
+    back: tuple[str, ...] = ()
 
 
 @dataclass
@@ -94,6 +99,9 @@ def commit_part(
             target, duck, paths, entity, part,
             replace(rows, inserts=without(rows.inserts, set(incoming.doubled)), updates=rows.updates.slice(0, 0)),
         )  # fmt: skip
+        marker = entity.target.column(entity.plan.deleted.column) if entity.plan.deleted is not None else None
+        if incoming.back and marker is not None:
+            target.unmark_rows(loaded_entity(entity), marker, incoming.back)
         fault_point("sync rows in")
         quarantined = _with_refused(duck, paths, entity, part, incoming, wrote.quarantined, updated)
         if quarantined.num_rows:
@@ -106,12 +114,34 @@ def commit_part(
             inserted=wrote.inserted,
             updated=wrote.updated + updated.written,
             unchanged=rows.unchanged + updated.left,
+            merged=wrote.merged,
             excluded=rows.excluded,
             quarantined=quarantined.num_rows,
             checksum=wrote.checksum + checksum_of(renewed["_ph_target_hash"]) + _held_checksum(duck, incoming, stayed),
         )
         target.settle(row)
         target.note_sync(entity.name, part.part, SyncCounts(kept=len(updated.kept), asked=updated.asked))
+    return row
+
+
+def commit_references(
+    ctx: Context, preparer: Preparer, entity: CheckedEntity, resolved: Path, part: PartStaged, start: int
+) -> LedgerRow | None:
+    """Fills the deferred references of one part's rows, which begin at number `start`, but for those that somebody
+    edited in the target, unless the plan has them written over; the ledger's row. None when the ledger has it."""
+    rows, missing = rows_to_fill(preparer, entity, resolved, start, start + part.rows)
+    row = LedgerRow(
+        entity.name, part.part, 2, shown_key(part.key_low), shown_key(part.key_high), ctx.checked.plan.version, read=part.rows
+    )  # fmt: skip
+    with batch_transaction(ctx.target, partial(ctx.target.take, row)) as taken:
+        if not taken:
+            return None
+        policies = {f.plan.edited or entity.plan.edited for f in entity.deferred}
+        if policies != {"overwrite"}:
+            edited = ctx.target.edited_references(loaded_entity(entity), rows["_ph_key"].to_pylist())
+            rows = rows.filter(pc.invert(pc.is_in(rows["_ph_key"], pa.array(edited, pa.string()))))
+        row = replace(row, updated=fill_rows(ctx.target, entity, rows, missing))
+        ctx.target.settle(row)
     return row
 
 

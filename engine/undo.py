@@ -21,6 +21,7 @@ from connectors.target import Target
 from engine.check import CheckedPlan
 from engine.context import Progress
 from engine.faults import fault_point
+from engine.generation import generations
 from engine.loaded import loaded_entity
 from engine.undo_batch import BatchTakenBack, take_back
 from workspace.errors import InterruptedJobError, JobFailedError, PlanError, UsageError
@@ -118,6 +119,11 @@ class Undo:
     def _check_batch(self) -> None:
         if self._batch is None:
             return
+        if len(generations(self._workspace)) > 1:
+            raise UsageError(
+                "the job was synced, and rows of one batch are others' by now", where=f"job {self._paths.job}",
+                advice=f"`migrate undo {self._paths.job}` takes back all of it",
+            )  # fmt: skip
         name, number = self._batch
         known = sorted(r.batch for r in self._target.ledger() if r.entity == name and r.step == 1)
         if number not in known:

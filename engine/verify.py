@@ -20,7 +20,7 @@ from connectors.records import FOUND_COLUMNS
 from engine.check import CheckedEntity
 from engine.context import Context, Progress
 from engine.faults import fault_point
-from engine.generation import counted_last, open_generation
+from engine.generation import LastCount, last_count, open_generation
 from engine.loaded import loaded_entity
 from engine.persist import persist
 from engine.prepare import Preparer
@@ -139,7 +139,9 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
         problems.append("the stage is not complete: the job did not finish")
     if open_generation(ctx.workspace) is not None:
         problems.append(f"a sync began and didn't end: `migrate sync {ctx.paths.job}` goes on")
-    counted, gone, one_instant = counted_last(ctx.workspace, entity.name) or (None, 0, False)
+    last = last_count(ctx.workspace, entity.name)
+    counted = last.counted if last else None
+    gone = _still_gone(ctx, entity, last) if last else 0
     path = preparer.folder(entity) / "target.parquet"
     _write(path, target.found_rows(loaded_entity(entity)))
     preparer.crosswalks[entity.name] = path
@@ -162,15 +164,17 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
     staged = rest + taken
     if gone:
         notes.append(f"{gone:,} rows of the stage were gone from the source at the last sync")
-    if counted is not None and counted + gone != staged:
+    if last is not None and last.counted + gone != staged:
+        line = f"the source counted {last.counted:,} rows and the stage holds {staged - gone:,}"
         fault = "rows were lost or read twice on the way into the stage"
-        line = f"the source counted {counted:,} rows and the stage holds {staged - gone:,}"
-        if one_instant:
+        again = f"`migrate sync {ctx.paths.job} --full` brings in what changed"
+        if last.gone is None and last.counted < staged:
+            notes.append(f"{line}: some are gone from the source, and no sync looked for those")
+        elif last.one_instant and last.gone is not None:
             problems.append(f"{line}: {fault}")
         else:
-            again = f"`migrate sync {ctx.paths.job} --full` brings in what changed"
             problems.append(f"{line}: {fault}, or the source changed meanwhile: {again}")
-    elif counted is not None and not one_instant:
+    elif last is not None and not last.one_instant:
         notes.append("the stage is not of one instant of the source: a sync brings in what changed while it was read")
     if ask_source:
         try:
@@ -228,6 +232,14 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
         tuple(problems),
         tuple(notes),
     )
+
+
+def _still_gone(ctx: Context, entity: CheckedEntity, last: LastCount) -> int:
+    """Rows of the stage that the source had no longer when it was last read, and that no removal took out since."""
+    left = last.gone or 0
+    for batch in last.removals:
+        left -= sum(sum(each.values()) for each in ctx.target.superseded_counts(entity.name, batch).values())
+    return left
 
 
 def _undone(ctx: Context, entity: CheckedEntity, parts: list[int]) -> list[int]:

@@ -22,7 +22,7 @@ from psycopg import sql
 
 import engine.faults
 import engine.workers
-from connectors.dsn import Dsn, open_source
+from connectors.dsn import open_source, open_target
 from connectors.postgres import PostgresTarget
 from connectors.protocols import LedgerRow, Source
 from engine.check import check_loaded, check_plan
@@ -34,7 +34,8 @@ from engine.prepare import try_queries
 from engine.quarantine import drop, droppable
 from engine.retry import EditedRows, Retry, RetryOutcome
 from engine.retry_plan import check_next
-from engine.sync import Sync, SyncOptions, SyncOutcome
+from engine.sync import Sync
+from engine.sync_outcome import SyncOptions, SyncOutcome
 from engine.undo import Undo, UndoOutcome
 from engine.verify import Verification, verify
 from workspace.log import Workspace
@@ -67,7 +68,7 @@ class EngineJob:
         paths = JobPaths(Path(self.base), self.name).create()
         opened = source or open_source(self.source)
         try:
-            target = PostgresTarget(Dsn.parse(self.target))
+            target = open_target(self.target)
             try:
                 checked = check_plan(parse_plan(self.plan), opened, target.catalogue())
                 if try_first:
@@ -110,7 +111,7 @@ class EngineJob:
     def undo(self, batch: tuple[str, int] | None = None) -> UndoOutcome:
         """Takes the job, or a batch of it, back in this process; what is counted is what was foreseen."""
         paths = JobPaths(Path(self.base), self.name)
-        target = PostgresTarget(Dsn.parse(self.target))
+        target = open_target(self.target)
         try:
             checked = check_loaded(parse_plan(self.plan), target.catalogue())
             with Workspace.open(paths, write=True) as workspace:

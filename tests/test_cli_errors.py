@@ -145,9 +145,11 @@ def test_sources(systems: Systems, dsn: str, code: str, words: tuple[str, ...]) 
     assert "hunter2" not in result.err
 
 
-@pytest.mark.parametrize("dsn", ["sqlite:///x.db", "mysql://me@127.0.0.1/db", "nowhere://x"])
-def test_what_cannot_be_a_target(systems: Systems, dsn: str) -> None:
-    systems.check(target=dsn).refused("PH-102")
+@pytest.mark.parametrize(
+    ("dsn", "code"), [(".", "PH-102"), ("nowhere://x", "PH-102"), ("sqlite:///not-there.db", "PH-103")]
+)
+def test_what_cannot_be_a_target(systems: Systems, dsn: str, code: str) -> None:
+    systems.check(target=dsn).refused(code)
 
 
 def test_a_wrong_password(systems: Systems, postgres: PostgresServer) -> None:

@@ -142,9 +142,9 @@ def test_a_drivers_message_is_redacted() -> None:
     assert dsn.redact("refused\nfor 'p@ss/word' and p%40ss%2Fword") == "refused for '***' and ***"
 
 
-def test_only_postgresql_is_a_target(tmp_path: Path) -> None:
-    with pytest.raises(DsnError, match="sqlite cannot be a target"):
-        open_target(f"sqlite:///{tmp_path}/crm.db")
+def test_a_folder_is_no_target(tmp_path: Path) -> None:
+    with pytest.raises(DsnError, match="csv cannot be a target"):
+        open_target(str(tmp_path))
 
 
 def test_the_class_follows_the_dsn(tmp_path: Path) -> None:

@@ -12,7 +12,12 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from agent.trial import Bench
+from connectors.dsn import open_source
 from engine.duck import open_duck
+from engine.query import Query
+from engine.workers import Task, Workers
+from workspace.errors import JobFailedError, PackhorseError
 from workspace.paths import JobPaths
 
 
@@ -132,3 +137,54 @@ def test_cursors_are_behind_the_same_wall(duck: duckdb.DuckDBPyConnection, outsi
     cursor = duck.cursor()
     refused(cursor, f"SELECT * FROM read_csv('{outside}')")
     refused(cursor, "SET lock_configuration = false")
+
+
+WAYS_OUT = [
+    "SELECT * FROM read_csv('{}')", "SELECT * FROM read_text('{}')", "SELECT * FROM glob('{}')", "SELECT * FROM '{}'", "COPY (SELECT 1) TO '{}'",
+    "COPY (SELECT 1) TO '{}.new' (FORMAT parquet)", "ATTACH '{}.db'", "EXPORT DATABASE '{}.folder'", "INSTALL httpfs", "LOAD httpfs",
+    "SELECT * FROM read_csv('https://example.com/x.csv')", "SET enable_external_access = true", "SET lock_configuration = false",
+    "RESET lock_configuration", "PRAGMA enable_profiling", "SET allowed_directories = ['/']", "SELECT getenv('HOME')", "CREATE SECRET (TYPE s3)",
+    "SELECT * FROM read_text('{}/../workspace.db')", "SELECT * FROM read_text('/etc/passwd')",
+]  # fmt: skip
+
+
+def test_the_processes_that_transform_are_behind_the_same_wall(paths: JobPaths, outside: Path, tmp_path: Path) -> None:
+    paths.base.mkdir()
+    paths.create()
+    before = sorted(tmp_path.rglob("*"))
+    with Workers(paths, 1) as workers:
+        for n, sql in enumerate(WAYS_OUT):
+            query = Query((sql.format(outside),), ("done AS (SELECT 1 AS _ph_outcome)",), ())
+            task = Task(f"e{n}", query, paths.stage / "in", paths.transformed / "out")
+            with pytest.raises(JobFailedError, match="the transform failed"):
+                workers.submit(task).result(60)
+        fine = Query(("SELECT 1",), ("done AS (SELECT a FROM part)",), ())
+        missing = Task("fine", fine, paths.stage / "in", paths.transformed / "out")
+        with pytest.raises(JobFailedError, match="No files found"):
+            workers.submit(missing).result(60)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert outside.read_text() == "secret\n1\n"
+
+
+def test_trials_of_an_expression_are_behind_a_wall_without_a_door(outside: Path) -> None:
+    with Bench() as bench:
+        for sql in WAYS_OUT:
+            refused(bench._duck, sql.format(outside))
+
+
+def test_a_source_of_files_sees_no_others(tmp_path: Path, outside: Path) -> None:
+    """A plan's SELECT over CSV files runs in a DuckDB too."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "a.csv").write_text("id,x\n1,y\n")
+    source = open_source(str(folder))
+    try:
+        assert source.count("SELECT * FROM a") == 1
+        for sql in WAYS_OUT:
+            with pytest.raises(PackhorseError):
+                source.count(sql.format(outside))
+            with pytest.raises(PackhorseError):
+                list(source.pages(sql.format(outside), [], after=None, size=10))
+    finally:
+        source.close()
+    assert sorted(tmp_path.rglob("*")) == [folder, folder / "a.csv", outside]

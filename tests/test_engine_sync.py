@@ -16,10 +16,12 @@ import pytest
 from psycopg import sql
 
 from engine.faults import SYNC_POINTS
-from engine.sync import EntitySynced, SyncOutcome
+from engine.sync_outcome import EntitySynced, SyncOutcome
 from sample_data.servers import Database, PostgresServer
 from tests.engine_jobs import EngineJob, copied, reconciled, sqlite_source
 from tests.test_engine_retry import loaded
+from workspace.errors import PlanError, UsageError
+from workspace.events import PlanChanged
 
 SOURCE = """
 CREATE TABLE firms(id text primary key, name text, parent text, kind text);
@@ -215,6 +217,140 @@ def test_edits_that_are_made_after_a_sync_are_still_told(job: EngineJob, cloud: 
     problems = [line for entity in job.verified().entities for line in entity.problems]
     assert len(problems) == 1
     assert "hold other values than were loaded: source keys 1" in problems[0]
+
+
+# -- gone from the source ---------------------------------------------------------------------------
+
+GONE = """
+DELETE FROM people WHERE id IN (1, 3, 6);
+UPDATE people SET deleted = 1 WHERE id = 5;
+DELETE FROM firms WHERE id IN ('a', 'c');
+UPDATE firms SET parent = NULL WHERE id = 'b';
+"""
+
+
+def test_what_is_gone_goes_where_that_was_said(job: EngineJob, cloud: psycopg.Connection[Any]) -> None:
+    change(job, CHANGES)
+    job.sync()
+    cloud.execute("UPDATE persons SET city = 'Ghent' WHERE name = 'Flo'")
+    cloud.commit()
+    change(job, GONE)
+    assert found(job.sync())["people"] == {"changed": 1, "gone": 3, "excluded": 1}, "nothing goes unless that is said"
+    people = next(e for e in job.verified().entities if e.entity == "people")
+    assert (people.read, people.loaded, people.excluded, people.quarantined) == (9, 6, 1, 2)
+    outcome = job.sync(deletes="delete")
+    counts = found(outcome)
+    assert counts["people"] == {"gone": 3, "deleted": 3, "stayed": 1, "freed": 1}
+    assert counts["firms"] == {"gone": 2, "deleted": 1, "stayed": 1}
+    assert [(row.old_id, row.fields) for rows in outcome.kept.values() for row in rows] == [
+        ("a", "(gone from the source: a row of public.persons refers to it)"),
+        ("6", "(gone from the source: edited in the target)"),
+    ]
+    assert [row[0] for row in cloud.execute(PEOPLE)] == ["Bo", "Di", "Flo", "Gus", "Zed"]
+    cloud.commit()
+    reconciled(job)
+    again = job.sync(deletes="delete", edited="overwrite")
+    assert found(again)["people"] == {"gone": 1, "deleted": 1}
+    people = next(e for e in reconciled(job).entities if e.entity == "people")
+    assert (people.read, people.loaded, people.excluded, people.quarantined) == (6, 4, 1, 1)
+    assert job.undo().refused == 0
+    assert cloud.execute("SELECT count(*) FROM persons").fetchone() == (0,)
+
+
+def test_what_is_gone_is_marked_once_and_unmarked_when_it_comes_back(
+    job: EngineJob, cloud: psycopg.Connection[Any]
+) -> None:
+    marked = "SELECT name FROM persons WHERE deleted_at IS NOT NULL ORDER BY 1"
+    change(job, "DELETE FROM people WHERE id = 6; UPDATE people SET deleted = 1 WHERE id = 1;")
+    plan = PLAN.replace("    id: uuid5", "    id: uuid5\n    deleted: {column: gone}")
+    cloud.execute("ALTER TABLE companies ADD gone boolean NOT NULL DEFAULT false")
+    cloud.commit()
+    with job.running() as ctx:
+        ctx.workspace.record(PlanChanged(2, plan, "file"))
+    assert found(job.sync(deletes="mark"))["people"] == {"changed": 1, "gone": 1, "excluded": 1, "marked": 2}
+    assert cloud.execute(marked).fetchall() == [("Ana",), ("Flo",)]
+    cloud.commit()
+    reconciled(job)
+    assert found(job.sync(deletes="mark"))["people"] == {"gone": 1}
+    change(
+        job,
+        "INSERT INTO people VALUES (6, 'Flo', 'a', '1971-01-01', 0, 'Graz'); UPDATE people SET deleted = 0 WHERE id = 1;",
+    )
+    job.sync(deletes="mark")
+    assert cloud.execute(marked).fetchall() == []
+    cloud.commit()
+    reconciled(job)
+
+
+def test_with_a_watermark_only_what_changed_is_read(
+    cloud: psycopg.Connection[Any], postgres_database: Database, tmp_path: Path
+) -> None:
+    rows = ", ".join(f"({n}, 'n{n}', '2024-01-{n:02} 12:00:00')" for n in range(1, 21))
+    source = sqlite_source(
+        tmp_path / "legacy.db",
+        f"CREATE TABLE t(id integer primary key, v text, at datetime); INSERT INTO t VALUES {rows}",
+    )
+    cloud.execute("CREATE TABLE t(id int primary key, v text)")
+    cloud.commit()
+    plan = "entities: {t: {from: t, to: t, key: id, fields: {v: {from: v}}, watermark: {column: at, overlap: 90000}}}"
+    job = loaded(EngineJob(str(tmp_path), "job", plan, source, postgres_database.socket_dsn))
+    change(
+        job,
+        "UPDATE t SET v = 'new', at = '2024-01-21 00:00:00' WHERE id = 3; UPDATE t SET v = 'late' WHERE id = 19; UPDATE t SET v = 'untold' WHERE id = 5; "
+        "INSERT INTO t VALUES (21, 'null', NULL), (22, 'odd', '9999-01-01 00:00:00'); DELETE FROM t WHERE id = 7;",
+    )
+    (first,) = job.sync().entities
+    assert (first.seen, first.new, first.changed, first.gone, first.watermark) == (5, 2, 2, None, "2024-01-19 11:00:00")
+    (entity,) = reconciled(job).entities
+    assert "some are gone from the source" in " ".join(entity.notes)
+    (second,) = job.sync(deletes="delete").entities
+    assert (second.seen, second.gone, second.deleted, second.watermark) == (4, 1, 1, "2024-01-19 23:00:00")
+    (third,) = job.sync(full=True).entities
+    assert (third.seen, third.changed, third.watermark) == (21, 1, "")
+    held = cloud.execute("SELECT id, v FROM t ORDER BY 1").fetchall()
+    assert held == [
+        (n, {3: "new", 19: "late", 5: "untold", 21: "null", 22: "odd"}.get(n, f"n{n}")) for n in range(1, 23) if n != 7
+    ]
+    reconciled(job)
+
+
+@pytest.mark.parametrize(
+    ("column", "what"),
+    [("nope", "no column 'nope'"), ("photo", "doesn't rise"), ("v", "no date in 1 rows")],
+)  # fmt: skip
+def test_a_watermark_that_tells_nothing_is_refused(
+    column: str, what: str, cloud: psycopg.Connection[Any], postgres_database: Database, tmp_path: Path
+) -> None:
+    source = sqlite_source(
+        tmp_path / "legacy.db",
+        "CREATE TABLE t(id integer primary key, v text, photo blob); INSERT INTO t VALUES (1, 'x', NULL)",
+    )
+    cloud.execute("CREATE TABLE t(id int primary key, v text)")
+    cloud.commit()
+    plan = f"entities: {{t: {{from: t, to: t, key: id, fields: {{v: {{from: v}}}}, watermark: {column}}}}}"
+    job = EngineJob(str(tmp_path), "job", plan, source, postgres_database.socket_dsn)
+    with pytest.raises(PlanError, match=what) as refused:
+        loaded(job).sync()
+    assert refused.value.where == "entities.t.watermark"
+
+
+def test_a_job_that_was_synced_goes_on_as_one(job: EngineJob, cloud: psycopg.Connection[Any]) -> None:
+    change(job, CHANGES)
+    assert job.sync_in_child("sync before commit:2") == -signal.SIGKILL
+    with pytest.raises(UsageError, match="a sync of the job began"):
+        job.load()
+    assert "a sync began and didn't end" in " ".join(job.verified().entities[0].problems)
+    with pytest.raises(UsageError, match="other options"):
+        job.sync(deletes="delete")
+    job.sync()
+    assert not job.load().moved
+    assert [e.entity for e in job.retry().entities] == ["people"]
+    reconciled(job)
+    with pytest.raises(UsageError, match="was synced"):
+        job.undo(("people", 0))
+    change(job, "ALTER TABLE people ADD more text")
+    with pytest.raises(PlanError, match="columns changed since the job read them: more"):
+        job.sync()
 
 
 # -- killed -----------------------------------------------------------------------------------------

@@ -102,7 +102,16 @@ class _Misread:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._source, name)
 
-    def pages(self, relation: str, key: Sequence[str], *, after: tuple[str, ...] | None, size: int) -> Iterator[Page]:
+    def pages(
+        self,
+        relation: str,
+        key: Sequence[str],
+        *,
+        after: tuple[str, ...] | None,
+        size: int,
+        since: tuple[str, str] | None = None,
+        only: Sequence[str] = (),
+    ) -> Iterator[Page]:
         for n, page in enumerate(self._source.pages(relation, key, after=after, size=size)):
             if relation == self._entity and n == 1:
                 if self._fault == "skipped":

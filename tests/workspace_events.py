@@ -131,7 +131,7 @@ EVENTS: dict[type[ev.Event], st.SearchStrategy[Any]] = {
         st.sampled_from(["", "keep", "overwrite", "ask"]),
     ),
     ev.GenerationStaged: st.builds(
-        ev.GenerationStaged, name, st.integers(2, 9), *[count] * 7, st.none() | count, count, text, st.booleans()
+        ev.GenerationStaged, name, st.integers(2, 9), *[count] * 7, st.none() | count, count, text, st.booleans(), count
     ),
     ev.BatchSynced: st.builds(
         ev.BatchSynced,

@@ -28,7 +28,7 @@ class SyncStarted(Event):
 class GenerationStaged(Event):
     """An entity's part of a generation stands: what the source holds otherwise than the stage before it.
 
-    Its parts are `parts` from number `first` on. `seen` rows were read; of those staged, `new` have a source key that
+    Its parts are `parts` from number `first` on, and after them `removals` that hold no row: what leaves the target. `seen` rows were read; of those staged, `new` have a source key that
     wasn't there, `changed` are known ones with other values, `again` are unchanged ones that are driven once more.
     `gone` counts rows of the stage that the source has no longer, None where nobody looked; `counted` is the
     source's own COUNT. With `watermark`, only rows from its column's last value on were read. `snapshot` as in
@@ -49,6 +49,7 @@ class GenerationStaged(Event):
     counted: Count
     watermark: Text = ""
     snapshot: bool = False
+    removals: Count = 0
 
 
 @dataclass(frozen=True, config=CONFIG)

@@ -110,7 +110,7 @@ def _show_row(console: Console, entity: str, row: RowShown, made_of: Mapping[str
         columns = [name for name in made_of.get(field, []) if name in row.before]
         before = ", ".join(_value(row.before[name]) for name in columns)
         if value is not None or any(row.before[name] for name in columns):
-            lines.append((", ".join(columns) or "default", before, field, _value(value)))
+            lines.append((visible(", ".join(columns)) or "default", before, visible(field), _value(value)))
     names = max((len(line[0]) for line in lines), default=0)
     values = min(max((len(line[1]) for line in lines), default=0), 44)
     for columns_text, before, field, value in lines:

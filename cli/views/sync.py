@@ -11,7 +11,7 @@ from cli.views.table import Heading, number, show_table
 from cli.views.text import one_line, visible
 
 if TYPE_CHECKING:
-    from engine.sync import EntitySynced, SyncOutcome
+    from engine.sync_outcome import EntitySynced, SyncOutcome
 
 MOST_SHOWN = 20
 _FOUND = ("new", "changed", "again", "gone")
@@ -44,7 +44,7 @@ def _notes(outcome: SyncOutcome) -> list[str]:
     lines = []
     for each in outcome.entities:
         lines += _note(each)
-    lines += [f"{name}: has no key, so what changed can't be told" for name in outcome.skipped]
+    lines += [f"{name}: {why}" for name, why in outcome.skipped.items()]
     return lines
 
 
