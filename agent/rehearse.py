@@ -7,7 +7,7 @@ from collections.abc import Callable
 from agent.job import Ask, Run, opened_run
 from agent.job_request import JobOutcome, JobRequest, Watch, too_many
 from agent.questions import open_questions
-from connectors.dsn import Dsn, open_copy
+from connectors.dsn import Dsn, check_copy, open_copy
 from engine.plan import Plan, load_plan
 from engine.prepare import try_queries
 from engine.rehearsal import Rehearsal, rehearsal_folder, rehearse, stage_all
@@ -30,11 +30,13 @@ def rehearse_job(
     The copy is in a server of our own, or in the empty database `into` (a DSN). `outcome` is rehearsed; `run_job` of
     the same name takes up the stage and keeps to what was rehearsed. Raises as `run_job` does."""
     given = load_plan(request.plan_path) if request.plan_path is not None else None
+    place = Dsn.parse(into) if into is not None else None
+    check_copy(Dsn.parse(request.target_dsn), place)
     with opened_run(request, progress, stop, lambda preview: False, ask) as run:
-        return run.ended(lambda: _rehearse(run, given, into))
+        return run.ended(lambda: _rehearse(run, given, place))
 
 
-def _rehearse(run: Run, given: Plan | None, into: str | None) -> JobOutcome:
+def _rehearse(run: Run, given: Plan | None, place: Dsn | None) -> JobOutcome:
     if run.begun():
         raise UsageError(
             f"the job {run.paths.job} has begun to move rows", where=str(run.paths.folder),
@@ -52,7 +54,6 @@ def _rehearse(run: Run, given: Plan | None, into: str | None) -> JobOutcome:
         shown, checked = run.previewed(checked, True)
         ctx = run.context(checked)
     filled = [entity.target.name for entity in checked.entities]
-    place = Dsn.parse(into) if into is not None else None
     run.workspace.record(PhaseStarted("rehearse"))
     with (
         rehearsal_folder(ctx) as folder,

@@ -19,7 +19,7 @@ from sqlalchemy.exc import ArgumentError
 from connectors.copy_of_target import Copy
 from connectors.protocols import Source
 from connectors.target import Target
-from workspace.errors import DsnError, UsageError
+from workspace.errors import DsnError
 
 _SYSTEMS = {
     "mysql": "mysql",
@@ -178,28 +178,30 @@ def open_target(dsn: Dsn | str, schema: str | None = None) -> Target:
     return opens(dsn, schema) if schema is not None else opens(dsn)
 
 
+def check_copy(dsn: Dsn, into: Dsn | None) -> None:
+    """DsnError where a target can't be copied to rehearse in, or not into a system such as that of `into`."""
+    for system, here in ((dsn, "a rehearsal needs a PostgreSQL target"), (into, "can't stand in for the target")):
+        if system is not None and system.system != "postgres":
+            raise DsnError(
+                here if system is dsn else f"{_SCHEMES[system.system]} {here}", where=system.masked,
+                advice="try the job on a copy of the target instead" if system is dsn
+                else "name an empty PostgreSQL database: postgresql://user@host/database",
+            )  # fmt: skip
+
+
 def open_copy(
     dsn: Dsn, target: Target, filled: Sequence[str], folder: Path, into: Dsn | None
 ) -> AbstractContextManager[Copy]:
     """An empty copy of a target that is open, and whose DSN is given: in a server of our own that goes with the block,
     or `into` an empty database, which stays. `filled` are the tables that rows will go into; `folder` is for files.
 
-    DsnError where `into` can't be one; within the block's entry CatalogueError where one of the tables can't be made,
-    UsageError where `into` isn't empty, JobFailedError."""
+    DsnError as `check_copy`; at the block's entry CatalogueError where one of the tables can't be made, UsageError
+    where `into` isn't empty, JobFailedError."""
+    check_copy(dsn, into)
     from connectors.postgres import PostgresTarget
     from connectors.postgres_copy import empty_copy
 
-    if not isinstance(target, PostgresTarget):
-        raise UsageError(
-            "a rehearsal needs a PostgreSQL target",
-            where=dsn.masked,
-            advice="try the job on a copy of the target instead",
-        )
-    if into is not None and into.system != "postgres":
-        raise DsnError(
-            f"{_SCHEMES[into.system]} can't stand in for the target", where=into.masked,
-            advice="name an empty PostgreSQL database: postgresql://user@host/database",
-        )  # fmt: skip
+    assert isinstance(target, PostgresTarget)
     return empty_copy(dsn, target, filled, folder, into)
 
 

@@ -57,9 +57,10 @@ class PostgresPrepared(PostgresSession):
                 ) from None  # fmt: skip
 
     def has_schema(self) -> bool:
-        """True where our schema is there. CatalogueError where one of its name is somebody else's."""
+        """True where our tables are there, not where the schema was only made for them. CatalogueError where one of its
+        name is somebody else's."""
         with self._reached(), self._connection.cursor() as cursor:
-            return self._version(cursor) is not None
+            return bool(self._version(cursor))
 
     def schemas_of_ours(self) -> frozenset[str]:
         """The schemas in the target that hold records of ours, those of other jobs' included. CatalogueError where one

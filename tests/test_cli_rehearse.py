@@ -234,14 +234,31 @@ def test_into_a_database_that_stays(target: Database, postgres: PostgresServer) 
 
 
 def test_for_a_person_it_says_what_the_night_will_bring(target: Database) -> None:
-    target.run("""CREATE ROLE "no such there"; CREATE POLICY p ON statuses TO "no such there" USING (true)""")
+    """With no more rights than the job needs, and the schema for its records made beforehand."""
+    mover = f"mover_{target.name}"
+    target.run(
+        f"""CREATE ROLE {mover} LOGIN; GRANT USAGE ON SCHEMA "crm; --" TO {mover}; GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA
+        public, "crm; --" TO {mover}; CREATE SCHEMA packhorse AUTHORIZATION {mover}; COMMENT ON SCHEMA packhorse IS 'packhorse 0';
+        CREATE ROLE "no such there"; CREATE POLICY p ON statuses TO "no such there" USING (true); CREATE TABLE secret (id serial)"""
+    )
+    dsn = target.socket_dsn.replace("postgres@", f"{mover}@")
     try:
-        done = rehearse(target)
+        done = migrate_here("rehearse", "legacy.db", dsn, "--plan", "plan.yaml", "--job", "j")
     finally:
-        target.run("""DROP POLICY p ON statuses; DROP ROLE "no such there" """)
+        target.run(
+            f"""DROP POLICY p ON statuses; DROP OWNED BY {mover}; DROP ROLE {mover}; DROP ROLE "no such there" """
+        )
     assert done.code == 3, done  # more in quarantine than the job will tolerate
     for line in (
-        "1 to quarantine: accounts: na\"me: unique companies_na\"me_key", 'not as in the target: CREATE POLICY p ON public.statuses TO "no such there"',
-        "foreseen", "as rehearsed", "of stage", "written to its log", "j: rehearsed, reconciled; nothing was written",
+        '1 to quarantine: accounts: na"me: unique companies_na"me_key', "table public.secret: the target's user has no SELECT",
+        'not as in the target: CREATE POLICY p ON public.statuses TO "no such there"', "foreseen", "as rehearsed", "of stage",
+        "written to its log", "j: rehearsed, reconciled; nothing was written",
     ):  # fmt: skip
         assert line in done.out, (line, done.out)
+
+
+def test_another_target_than_postgresql_is_refused_before_anything_is_read(target: Database, tmp_path: Path) -> None:
+    sqlite_source(tmp_path / "cloud.db", "CREATE TABLE companies (id TEXT PRIMARY KEY)")
+    refused = migrate_here("rehearse", "legacy.db", "sqlite:///cloud.db", "--plan", "plan.yaml", "--job", "k")
+    refused.refused("PH-102", "needs a PostgreSQL target")
+    assert not (tmp_path / ".packhorse").exists()
