@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
+from sqlalchemy.dialects.mysql import INTEGER
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.pool import NullPool
 from sqlalchemy.sql.functions import FunctionElement
@@ -55,6 +56,7 @@ class MysqlTarget(SqlTarget):
     _text_type = "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
     _mark = "%s"
     _drops_in_transactions = False
+    _stamps = True
 
     def __init__(self, dsn: Dsn, schema: str = SCHEMA) -> None:
         """Connects. ConnectError; UsageError where the driver is missing."""
@@ -168,12 +170,12 @@ class MysqlTarget(SqlTarget):
         if column.kind is Kind.INSTANT:
             return sa.func.replace(text, "+00", "")
         if column.kind is Kind.INTEGER and column.type.startswith("bit"):
-            return sa.cast(text, _Unsigned())
+            return sa.cast(text, INTEGER(unsigned=True))
         return text
 
     def _sought(self, column: Column, text: Sql) -> Sql:
         if column.kind is Kind.INTEGER:
-            return sa.cast(text, _Unsigned() if column.unsigned else sa.BigInteger())
+            return sa.cast(text, INTEGER(unsigned=True) if column.unsigned else sa.BigInteger())
         if column.kind is Kind.DECIMAL:
             return sa.cast(text, sa.Numeric(65, 30))
         if column.collation and column.kind in (Kind.TEXT, Kind.ENUM):
@@ -232,14 +234,6 @@ class MysqlTarget(SqlTarget):
         full = number in (1021, 1114, 1041)
         advice = "free some space on the target and" if full else "mend the cause and"
         return JobFailedError(f"the target failed: {message}", where=self.dsn, advice=f"{advice} run `migrate resume`")
-
-
-class _Unsigned(sa.types.UserDefinedType[int]):
-    cache_ok = True
-
-    def get_col_spec(self, **_: Any) -> str:
-        """As MySQL spells it in a CAST."""
-        return "UNSIGNED"
 
 
 class _Convert(FunctionElement[str]):

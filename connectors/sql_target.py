@@ -30,6 +30,9 @@ _NOT_DELETED = {Kind.BOOLEAN: "false", Kind.INTEGER: "0"}
 class SqlTarget(SqlSynced):
     """A connection to one database; implements `connectors.target.Target` but for what each system says itself."""
 
+    _stamps = False
+    """True where a column may have itself set to the present instant by each update of its row."""
+
     def __init__(self, dsn: Dsn, schema: str = SCHEMA) -> None:
         """UsageError for another name of our schema: there is none, and our tables' names begin with `packhorse_`."""
         if schema != SCHEMA:
@@ -111,6 +114,9 @@ class SqlTarget(SqlSynced):
         revived: Column | None = None,
     ) -> int:
         values = {t.c[name]: self._stored(_column(table, name), r.c[staged]) for name, staged in changes.items()}
+        for column in table.columns:  # else the server may set them to the present instant by itself
+            if self._stamps and column.kind in (Kind.DATETIME, Kind.INSTANT) and t.c[column.name] not in values:
+                values[t.c[column.name]] = t.c[column.name]
         if revived is not None:
             cleared = _NOT_DELETED.get(revived.kind)
             values[t.c[revived.name]] = sa.null() if cleared is None else self._stored(revived, sa.literal(cleared))

@@ -293,7 +293,7 @@ def _binary(column: Column, piece: Piece) -> Cast:
     raw = piece.sql if piece.type == "BLOB" else f"encode(CAST({piece.sql} AS VARCHAR))"
     shown = rf"'\x' || lower(hex({raw}))"
     if column.padded and column.length:
-        shown = f"rpad({shown}, greatest({2 + 2 * column.length}, length({shown})), '0')"
+        shown = f"rpad({shown}, CAST(greatest({2 + 2 * column.length}, length({shown})) AS INTEGER), '0')"
     return Cast(shown, None, None)
 
 

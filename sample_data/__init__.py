@@ -16,7 +16,9 @@ from .truth import Counts, write_truth
 from .world import FORMS, World
 
 __all__ = [
+    "CLOUD_MARIADB",
     "CLOUD_SQL",
+    "CLOUD_SQLITE",
     "FORMS",
     "GOLD_PLAN",
     "Counts",
@@ -30,6 +32,9 @@ __all__ = [
 _HERE = Path(__file__).parent
 CLOUD_SQL = _HERE / "cloud.sql"
 """The schema that the records go to."""
+CLOUD_MARIADB = _HERE / "cloud_mariadb.sql"
+CLOUD_SQLITE = _HERE / "cloud_sqlite.sql"
+"""The same in other systems: lists are text there."""
 GOLD_PLAN = _HERE / "gold_plan.yaml"
 """The plan that a careful person wrote."""
 
