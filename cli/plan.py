@@ -75,7 +75,7 @@ def draft(
 def check(file: File, source: GivenSource = None, target: GivenTarget = None, as_json: AsJson = False) -> int:
     """Hold a plan against both systems; nothing moves. Exits with 2 for the first thing that can't be.
 
-    JSON: `ok`, `plan`, and `entities`, in load order, a list of objects with `entity`, `from`, `to`,
+    JSON: `ok`, `plan`, and `entities`, in load order, a list of objects with `entity`, `from`, `to`, `key`,
     `fields`, `references`, `deferred` (fields filled in the second pass), `unaccounted` (source columns that
     the plan doesn't speak of).
     """

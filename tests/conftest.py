@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,19 @@ from sample_data.servers import Database, MariadbServer, NotInstalledError, Post
 def postgres() -> Iterator[PostgresServer]:
     """The PostgreSQL server that the tests share; leave it running."""
     server = PostgresServer()
+    yield server
+    server.remove()
+
+
+@pytest.fixture(scope="session")
+def system_postgres() -> Iterator[PostgresServer]:
+    """PostgreSQL as the machine has it installed, built with TLS and ICU; skips where there is none."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb")) + sorted(Path("/usr/pgsql").glob("*/bin/initdb"))
+    if not found:
+        pytest.skip("PostgreSQL with TLS and ICU is not installed: apt-get install postgresql")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PACKHORSE_POSTGRES", str(found[-1].parent))
+        server = PostgresServer()
     yield server
     server.remove()
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from connectors.dsn import open_source
 from connectors.protocols import Source
-from sample_data.servers import Database
+from sample_data.servers import Database, PostgresServer
 
 Key = tuple[Any, ...]
 
@@ -64,6 +64,14 @@ MARIADB = {
     "ci": ("k varchar(20) primary key", st.tuples(WIDE)),
     "latin1": ("k varchar(20) character set latin1 primary key", st.tuples(LETTERS)),
     "bin": ("k varchar(20) collate utf8mb4_bin primary key", st.tuples(WIDE)),
+    "general": ("k varchar(20) collate utf8mb4_general_ci primary key", st.tuples(LETTERS)),
+    "unicode": ("k varchar(20) collate utf8mb4_unicode_520_ci primary key", st.tuples(LETTERS)),
+    "no pad": ("k varchar(20) collate utf8mb4_unicode_nopad_ci primary key", st.tuples(WIDE)),
+    "char": ("k char(5) collate utf8mb4_general_ci primary key", st.tuples(LETTERS)),
+    "composite ci": (
+        "k varchar(9) collate utf8mb4_unicode_ci, l varchar(9) collate utf8mb4_general_ci, primary key (k, l)",
+        st.tuples(LETTERS, LETTERS),
+    ),
     "binary(16)": ("k binary(16) primary key", st.tuples(st.binary(min_size=16, max_size=16))),
     "varbinary": ("k varbinary(9) primary key", st.tuples(st.binary(max_size=4))),
     "unsigned": ("k bigint unsigned primary key", st.tuples(BIG)),
@@ -84,7 +92,7 @@ MARIADB = {
 @pytest.mark.parametrize("kind", MARIADB)
 def test_mariadb(mariadb_database: Database, kind: str) -> None:
     declared, keys = MARIADB[kind]
-    names = {"composite": "klm", "enum": "kl"}.get(kind, "k")
+    names = {"composite": "klm", "enum": "kl", "composite ci": "kl"}.get(kind, "k")
     mariadb_database.run(f"CREATE TABLE t (n int, {declared})")
     order = ", ".join("CAST(k AS CHAR)" if kind == "enum" and name == "k" else name for name in names)
     connection = mariadb_database.server.connect(mariadb_database.name)
@@ -115,6 +123,10 @@ def test_mariadb_keys_that_its_collation_holds_equal(mariadb_database: Database)
             assert sorted(row["n"] for row in read_on(source, "t", ("k",), size)) == list("1234567")
 
 
+ICU = """
+CREATE COLLATION numeric (provider = icu, locale = 'en-u-kn-true');
+CREATE COLLATION ignoring (provider = icu, locale = 'und-u-ks-level1', deterministic = false);
+"""
 POSTGRES = {
     "text": ("k text primary key", st.tuples(WIDE)),
     "citext": ("k citext primary key", st.tuples(LETTERS)),
@@ -130,13 +142,37 @@ POSTGRES = {
 }
 
 
+ICU_KINDS: dict[str, tuple[str, st.SearchStrategy[Key]]] = {
+    "icu": ('k text collate "de-x-icu" primary key', st.tuples(WIDE)),
+    "icu numeric": ("k text collate numeric primary key", st.tuples(st.text("a0129 ", max_size=4))),
+    "ignoring case": ("k text collate ignoring primary key", st.tuples(LETTERS)),
+    "composite ignoring": (
+        "k text collate ignoring, l text collate numeric, primary key (k, l)",
+        st.tuples(LETTERS, LETTERS),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ICU_KINDS)
+def test_postgres_by_icu(system_postgres: PostgresServer, kind: str) -> None:
+    database = system_postgres.new_database()
+    database.run(ICU)
+    names = "kl" if kind == "composite ignoring" else "k"
+    pages_of_postgres(database, *ICU_KINDS[kind], names)
+    system_postgres.drop(database)
+
+
 @pytest.mark.parametrize("kind", POSTGRES)
 def test_postgres(postgres_database: Database, kind: str) -> None:
     declared, keys = POSTGRES[kind]
-    names = {"composite": "klm", "enum": "kl"}.get(kind, "k")
     postgres_database.run("CREATE EXTENSION citext; CREATE TYPE mood AS ENUM ('z', 'a', 'M')")
-    postgres_database.run(f"CREATE TABLE t (n int, {declared})")
-    connection = postgres_database.server.connect(postgres_database.name)
+    pages_of_postgres(postgres_database, declared, keys, {"composite": "klm", "enum": "kl"}.get(kind, "k"))
+
+
+def pages_of_postgres(database: Database, declared: str, keys: st.SearchStrategy[Key], names: str) -> None:
+    """The rows of any keys come in the server's own order."""
+    database.run(f"CREATE TABLE t (n int, {declared})")
+    connection: Any = database.server.connect(database.name)  # type: ignore[attr-defined]
 
     @quick
     @given(st.lists(keys, max_size=12), st.integers(1, 5))
@@ -146,7 +182,7 @@ def test_postgres(postgres_database: Database, kind: str) -> None:
         for n, row in enumerate(rows):
             connection.execute(f"INSERT INTO t VALUES ({marks}) ON CONFLICT DO NOTHING", (n, *row))
         order = connection.execute(f"SELECT n FROM t ORDER BY {', '.join(names)}").fetchall()
-        check(postgres_database.dsn, tuple(names), [str(n) for (n,) in order], size)
+        check(database.dsn, tuple(names), [str(n) for (n,) in order], size)
 
     same()
     connection.close()
@@ -168,6 +204,12 @@ SQLITE = {
     "nocase": ("k text collate nocase primary key not null", st.tuples(LETTERS), "k"),
     "varchar of numbers": ("k varchar(9) primary key not null", st.tuples(INTS), "k"),
     "int of anything": ("k int primary key not null", st.tuples(st.one_of(INTS, LETTERS)), "k"),
+    "rtrim": ("k text collate rtrim primary key not null", st.tuples(LETTERS), "k"),
+    "composite nocase": (
+        "k text collate nocase, l text collate rtrim, primary key (k, l)",
+        st.tuples(LETTERS, LETTERS),
+        "k, l",
+    ),
     "real": ("k real primary key not null", st.tuples(st.floats(-1, 1)), "k"),
     "blob": ("k blob primary key not null", st.tuples(st.binary(max_size=4)), "k"),
     "no type": ("k primary key not null", st.tuples(st.one_of(INTS, LETTERS)), "CAST(k AS TEXT)"),
@@ -185,7 +227,7 @@ def test_sqlite(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "crm.db"
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute(f"CREATE TABLE t (n int, {declared})")
-    names = tuple("klm" if kind == "composite" else "k")
+    names = tuple({"composite": "klm", "composite nocase": "kl"}.get(kind, "k"))
 
     @quick
     @given(st.lists(keys, max_size=12), st.integers(1, 5))
@@ -201,6 +243,54 @@ def test_sqlite(tmp_path: Path, kind: str) -> None:
 
     same()
     connection.close()
+
+
+EQUALS = {
+    "mariadb": ["utf8mb4_general_ci", "utf8mb4_unicode_520_ci", "utf8mb4_unicode_nopad_ci", "latin1_swedish_ci"],
+    "system_postgres": ["ignoring"],
+    "postgres": ["citext"],
+    "sqlite": ["nocase", "rtrim"],
+}
+
+
+@pytest.mark.parametrize(("system", "collation"), [(system, each) for system, all_ in EQUALS.items() for each in all_])
+def test_keys_that_a_collation_holds_equal(
+    request: pytest.FixtureRequest, tmp_path: Path, system: str, collation: str
+) -> None:
+    """Different texts that the server takes for one key, with no unique index between them: every row, once."""
+    execute: Any
+    if system == "sqlite":
+        dsn, mark = f"sqlite:///{tmp_path / 'crm.db'}", "?"
+        execute = sqlite3.connect(tmp_path / "crm.db", isolation_level=None).execute
+        execute(f"CREATE TABLE t (n int, k text collate {collation} not null, l int)")
+    else:
+        server = request.getfixturevalue(system)
+        database: Database = server.new_database()
+        dsn, mark = database.dsn, "%s"
+        connection = server.connect(database.name)
+        execute = connection.cursor().execute
+        if "postgres" in system:
+            database.run(ICU if collation == "ignoring" else "CREATE EXTENSION citext")
+        charset = "character set latin1" if collation.startswith("latin1") else ""
+        type_ = "citext" if collation == "citext" else f"varchar(9) {charset} collate {collation}"
+        execute(f"CREATE TABLE t (n int, k {type_} not null, l int)")
+
+    @quick
+    @given(st.lists(LETTERS, unique=True, max_size=12), st.integers(1, 5))
+    def all_once(keys: list[str], size: int) -> None:
+        execute("DELETE FROM t")
+        for n, key in enumerate(keys):
+            execute(f"INSERT INTO t VALUES ({mark}, {mark}, {mark})", (n, key, n % 2))
+        everything = sorted(str(n) for n in range(len(keys)))
+        with closing(open_source(dsn)) as source:
+            for key_columns in (("k",), ("l", "k"), ("k", "l")):
+                assert sorted(row["n"] for row in read_through(source, "t", key_columns, size)) == everything
+                assert sorted(row["n"] for row in read_on(source, "t", key_columns, size)) == everything
+
+    all_once()
+    if system != "sqlite":
+        connection.close()
+        server.drop(database)
 
 
 @quick

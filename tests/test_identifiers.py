@@ -296,3 +296,25 @@ def test_a_name_longer_than_postgresql_keeps(tmp_path: Path, postgres_database: 
     )
     EngineJob(str(tmp_path), "job", plan, source, postgres_database.socket_dsn).load()
     assert postgres_database.rows("SELECT * FROM t") == [(1, "x")]
+
+
+def test_a_table_without_a_key_is_said_to_be_read_in_one_piece(
+    tmp_path: Path, postgres_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    postgres_database.run("CREATE TABLE log (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, line text)")
+    with sqlite3.connect(tmp_path / "a.db") as connection:
+        connection.executescript("CREATE TABLE log (line text); INSERT INTO log VALUES ('x'), ('x'), (NULL)")
+    connection.close()
+    fields = {"line": {"from": "line"}}
+    plan = yaml.safe_dump(
+        {"entities": {"log": {"from": "log", "to": "log", "key": [], "id": "sequence", "fields": fields}}}
+    )
+    (tmp_path / "plan.yaml").write_text(plan)
+    source = f"sqlite:///{tmp_path / 'a.db'}"
+    said = migrate_here("plan", "check", "plan.yaml", "--source", source, "--target", postgres_database.socket_dsn)
+    assert "log: has no key: it is read in one piece, and a read that is interrupted begins anew" in said.out
+    job = EngineJob(str(tmp_path), "job", plan, source, postgres_database.socket_dsn, batch_rows=2)
+    job.load()
+    assert job.verified().ok
+    assert sorted(map(str, postgres_database.rows("SELECT line FROM log"))) == ["('x',)", "('x',)", "(None,)"]

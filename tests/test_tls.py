@@ -4,6 +4,7 @@ what isn't trusted is refused in a line."""
 from __future__ import annotations
 
 import contextlib
+import os
 import select
 import shutil
 import socket
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from connectors.dsn import open_source, open_target
+from connectors.embedded import ROOTS_USER
 from connectors.postgres_source import PostgresSource
 from sample_data.servers import Database, MariadbServer, NotInstalledError, PostgresServer
 from workspace.errors import ConnectError
@@ -116,6 +118,48 @@ def server(postgres: PostgresServer) -> Iterator[Database]:
     database = postgres.new_database()
     yield database
     postgres.drop(database)
+
+
+@pytest.fixture(scope="module")
+def real(system_postgres: PostgresServer, keys: Path) -> Iterator[str]:
+    """The DSN of a database of a server that has TLS itself, and lets the user crm in by a certificate alone."""
+    server = system_postgres
+    for name, file in (("cert", "localhost.pem"), ("key", "localhost.key"), ("ca", "ca.pem")):
+        place = server.folder / file
+        shutil.copy(keys / file, place)
+        place.chmod(0o600)
+        if os.geteuid() == 0:
+            shutil.chown(place, ROOTS_USER)
+        server.run(f"ALTER SYSTEM SET ssl_{name}_file = '{place}'")
+    server.run("ALTER SYSTEM SET ssl = on")
+    hba = server.data / "pg_hba.conf"
+    hba.write_text("hostssl all crm 127.0.0.1/32 cert\n" + hba.read_text())
+    server.restart()
+    server.run("CREATE ROLE crm LOGIN")
+    database = server.new_database()
+    yield database.dsn
+    server.drop(database)
+    server.run("DROP ROLE crm")
+    server.run("ALTER SYSTEM RESET ALL")
+    server.restart()
+
+
+def test_a_server_that_has_tls_itself(real: str, keys: Path) -> None:
+    trusted = f"{real}?sslmode=verify-full&sslrootcert={keys}/ca.pem"
+    source = open_source(trusted)
+    assert source.query("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()") == [(True,)]
+    source.close()
+    target = open_target(trusted)
+    target.prepare()
+    target.close()
+    assert "certificate verify failed" in refused(trusted.replace("ca.pem", "other.pem"))
+    shutil.copy(keys / "crm.key", keys / "crm-own.key")
+    (keys / "crm-own.key").chmod(0o600)
+    crm = "postgresql://crm@" + trusted.rpartition("@")[2]
+    source = open_source(f"{crm}&sslcert={keys}/crm.pem&sslkey={keys}/crm-own.key")
+    assert source.query("SELECT current_user") == [("crm",)]
+    source.close()
+    assert "client certificate" in refused(crm)
 
 
 @pytest.fixture(scope="module")

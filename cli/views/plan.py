@@ -23,6 +23,7 @@ def entities(checked: Sequence[CheckedEntity]) -> list[dict[str, Any]]:
             "entity": entity.name,
             "from": entity.plan.from_,
             "to": entity.plan.to,
+            "key": list(entity.plan.key),
             "fields": [field.column.name for field in entity.fields],
             "references": list(entity.references),
             "deferred": [field.column.name for field in entity.deferred],
@@ -33,7 +34,7 @@ def entities(checked: Sequence[CheckedEntity]) -> list[dict[str, Any]]:
 
 
 def show_entities(console: Console, found: Sequence[dict[str, Any]]) -> None:
-    """A line an entity, and the columns that the plan doesn't speak of."""
+    """A line an entity, the columns that the plan doesn't speak of, and what reading without a key means."""
     headings = [
         Heading("entity"), Heading("from"), Heading("to"), number("fields"), Heading("refers to", wrap=True),
         Heading("second pass", wrap=True),
@@ -54,6 +55,9 @@ def show_entities(console: Console, found: Sequence[dict[str, Any]]) -> None:
         if each["unaccounted"]:
             columns = ", ".join(map(visible, each["unaccounted"]))
             console.print(f"{each['entity']}: neither mapped nor named in unmapped: {columns}", style="yellow")
+        if not each["key"]:
+            line = "has no key: it is read in one piece, and a read that is interrupted begins anew"
+            console.print(f"{each['entity']}: {line}", style="yellow")
     console.print("the plan can be executed")
 
 
