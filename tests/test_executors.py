@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -18,13 +19,15 @@ from pyftpdlib.handlers import FTPHandler
 from pyftpdlib.servers import FTPServer
 
 from engine import collisions
+from engine.collisions import all_compared
+from engine.executors import dask_cluster
 from engine.executors.choice import Choice
 from engine.load import load
 from engine.verify import verify
 from sample_data.servers import Database, PostgresServer
 from tests.engine_jobs import EngineJob
 from tests.executor_jobs import BATCHES, a_job, hold, inline, outcome, until
-from workspace.errors import InterruptedJobError, JobFailedError, UsageError
+from workspace.errors import ConnectError, InterruptedJobError, JobFailedError, UsageError
 from workspace.events import BatchCommitted, WorkSpread
 from workspace.paths import JobPaths
 
@@ -212,3 +215,41 @@ def test_a_place_that_cannot_be_used_is_told_before_anything_moves(tmp_path: Pat
     for place, told in ((f"{file}/below", "the stage place can't be used"), ("nosuch://bucket", "can't be opened")):
         with pytest.raises((UsageError, JobFailedError), match=told):
             Choice("local:1", place).check(JobPaths(tmp_path, "j").create(), "packhorse")
+
+
+@pytest.mark.parametrize(
+    ("index", "compared"),
+    [
+        ("", True),
+        ("CREATE UNIQUE INDEX one ON people (email)", True),
+        ("CREATE UNIQUE INDEX one ON people (lower(email)) WHERE mobile IS NOT NULL", True),
+        ("CREATE UNIQUE INDEX one ON people (md5(email))", False),
+        ("ALTER TABLE people ADD filled_there int DEFAULT 1 UNIQUE", False),
+        ("CREATE EXTENSION citext; ALTER TABLE people ALTER email TYPE citext", False),
+        ("ALTER TABLE people ADD CONSTRAINT one EXCLUDE USING btree (old WITH =)", True),
+    ],
+)
+def test_batches_go_one_by_one_where_the_target_alone_tells_who_loses(
+    postgres_database: Database, tmp_path: Path, index: str, compared: bool
+) -> None:
+    job = a_job(postgres_database, tmp_path, "inline")
+    postgres_database.run(index or "SELECT 1")
+    with job.running(try_first=False) as ctx:
+        assert all_compared(ctx.checked.entity("people")) is compared
+        assert all_compared(ctx.checked.entity("firms"))
+
+
+def test_dask_that_is_not_installed_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    chosen = Choice.of("dask://127.0.0.1:1", "", "postgresql://u@h/d")
+    with pytest.raises(UsageError, match="needs dask") as caught:
+        chosen.check(JobPaths(tmp_path, "j").create(), "packhorse")
+    assert "packhorse[dask]" in caught.value.advice
+
+
+def test_a_scheduler_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(dask_cluster, "TIMEOUT", 1)
+    chosen = Choice.of("dask://127.0.0.1:1", "", "postgresql://u@h/d")
+    with pytest.raises(ConnectError, match="no Dask scheduler answers") as caught:
+        chosen.check(JobPaths(tmp_path, "j").create(), "packhorse")
+    assert caught.value.where == "dask://127.0.0.1:1"

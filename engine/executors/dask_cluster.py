@@ -20,7 +20,8 @@ from workspace.errors import ConnectError, JobFailedError, UsageError
 if TYPE_CHECKING:
     import distributed
 
-_TIMEOUT = 10
+TIMEOUT = 10
+"""Seconds in which a scheduler has to answer."""
 NO_WORKER_SECONDS = 60.0
 """How long a cluster may be without any worker before the job stops, resumable."""
 WIDTH_SECONDS = 5.0
@@ -85,7 +86,7 @@ class DaskCluster:
         """Drops what isn't begun, and leaves the cluster to itself."""
         for asked in list(self._held):
             asked.release()
-        self._client.close(timeout=_TIMEOUT)
+        self._client.close(timeout=TIMEOUT)
 
     def _answer(self, done: distributed.Future, answer: Future[Answer], what: str) -> None:
         """Hands on what became of a task, in a thread of Dask's."""
@@ -126,7 +127,7 @@ def _connected(address: str) -> distributed.Client:
     parts = urlsplit(address)
     way = "tls" if parts.scheme == "dask+tls" else "tcp"
     try:
-        return distributed.Client(f"{way}://{parts.netloc}", timeout=_TIMEOUT, set_as_default=False, name="packhorse")
+        return distributed.Client(f"{way}://{parts.netloc}", timeout=TIMEOUT, set_as_default=False, name="packhorse")
     except (OSError, TimeoutError, ValueError, TypeError) as error:
         raise ConnectError(
             f"no Dask scheduler answers: {' '.join(str(error).split())[:150]}", where=address,
