@@ -19,7 +19,7 @@ from sqlglot.errors import ParseError, SqlglotError, TokenError
 
 from engine.functions import FUNCTIONS
 from engine.functions.protocol import DomainFunction
-from engine.functions.register import udf_name
+from engine.functions.register import FAILED, udf_name
 from engine.query import identifier, literal
 from workspace.errors import ExpressionError
 
@@ -582,13 +582,18 @@ class Compiler:
         compiled = [self._as_text(argument) for argument in arguments]
         level = max((at for _, at in compiled), default=0)
         given = [f"CAST({p.sql} AS VARCHAR)" for p, _ in compiled]
+        inner = _first(*(p.reason for p, _ in compiled))
         call = f"{udf_name(function.name, len(given))}({', '.join(given)})"
         if function.unchanged_when:
+            # It gives a text for each text, so that the value alone tells whether it failed: no struct has to be made
+            # of the many that it leaves as they are.
             same = function.unchanged_when.format(given[0])
-            call = f"CASE WHEN NOT ({same}) THEN {call} ELSE {{'v': {given[0]}, 'r': NULL, 'soft': false}} END"
+            column = self.hoists.add(level, f"CASE WHEN NOT ({same}) THEN {call}.v ELSE {given[0]} END")
+            failed = literal(f"function {function.name}: {FAILED.code}")
+            own = f"CASE WHEN {column} IS NULL AND {given[0]} IS NOT NULL THEN {failed} END"
+            return Piece(column, _first(inner, own), function.returns), level + 1
         column = self.hoists.add(level, call)
         own = f"CASE WHEN {column}.r IS NOT NULL THEN CASE WHEN {column}.soft THEN 'soft ' ELSE 'function ' END || {literal(function.name + ': ')} || {column}.r END"
-        inner = _first(*(p.reason for p, _ in compiled))
         value = (
             f"{column}.v"
             if function.returns in ("VARCHAR", "VARCHAR[]", "BOOLEAN")

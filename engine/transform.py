@@ -20,6 +20,9 @@ from engine.query import EXCLUDED, LOADED, MERGED, QUARANTINED, Query, literal
 from workspace.disk import disk_errors
 from workspace.errors import DiskFullError, JobFailedError
 
+# Dictionaries would save a tenth of the bytes, and take a twentieth of a transform's time.
+_FORMAT = "FORMAT parquet, COMPRESSION lz4, DICTIONARY_SIZE_LIMIT 0"
+
 # Words that mix letters and digits (ids, hashes) first, or each id would have a shape of its own.
 _SHAPES = (
     (r"[\p{L}0-9]*(\p{L}[0-9]|[0-9]\p{L})[\p{L}0-9]*", "x"),
@@ -50,7 +53,7 @@ def transform_part(duck: duckdb.DuckDBPyConnection, query: Query, part: Path, ou
     with disk_errors():
         out.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        execute(duck, f"COPY ({query.over(part)}) TO {literal(str(temporary))} (FORMAT parquet, COMPRESSION lz4)")
+        execute(duck, f"COPY ({query.over(part)}) TO {literal(str(temporary))} ({_FORMAT})")
         counts = count_part(duck, temporary)
         with disk_errors():
             with temporary.open("rb") as file:

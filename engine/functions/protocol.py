@@ -40,7 +40,7 @@ class DomainFunction:
     `returns` is the DuckDB type of the value: VARCHAR, BOOLEAN, DATE, TIMESTAMP, TIMESTAMPTZ, DECIMAL(38,9),
     UUID or VARCHAR[]; `call` gives a str that casts to it without loss (bool for BOOLEAN, list for VARCHAR[]).
     `unchanged_when` is a DuckDB condition over `{0}`, the only argument: where it holds, or the argument is NULL,
-    the outcome is the argument itself and `call` isn't needed.
+    the outcome is the argument itself and `call` isn't needed. Such a function gives text for text, and no reason.
     `columns` takes the same parameters as Arrow columns of text, all of one length, and answers for the rows
     that are plain: their values as `call` gives them, without a reason. The others it leaves to `call`; what
     it gives as their values does not count. Tests hold the two ways against each other.

@@ -20,7 +20,7 @@ from duckdb.func import FunctionNullHandling, PythonUDFType
 from engine.functions import FUNCTIONS
 from engine.functions.protocol import DomainFunction, Outcome, Reason
 
-_FAILED = Reason("function failed")
+FAILED = Reason("function failed")
 
 _REMEMBERED = 2**15  # outcomes a function; some 10 MB of texts of usual length
 _WORTH_REMEMBERING = 256  # characters of an argument; longer ones would make the memory unbounded
@@ -180,7 +180,7 @@ def _outcome(call: Callable[..., Outcome], arguments: tuple[str | None, ...]) ->
     try:
         return call(*arguments) if short else call.__wrapped__(*arguments)  # type: ignore[attr-defined]
     except Exception:
-        return None, _FAILED
+        return None, FAILED
 
 
 def _merged(values: pa.Array, left: pa.Array, asked: pa.StructArray | None) -> pa.StructArray:
