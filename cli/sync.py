@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -40,11 +41,18 @@ EditedRows = Annotated[
 ]
 
 
+PlanFile = Annotated[
+    Path | None,
+    typer.Option("--plan", metavar="FILE", help="The job's plan, edited in what it says of `edited` and `watermark`."),
+]
+
+
 def sync(
     job: Job = None,
     deletes: Gone = "keep",
     edited: EditedRows = None,
     full: Full = False,
+    plan: PlanFile = None,
     source: GivenSource = None,
     target: GivenTarget = None,
     dry_run: DryRun = False,
@@ -65,16 +73,20 @@ def sync(
     quarantine), `kept`, `asked`, `deleted`, `marked`, `stayed`, `references`; `skipped` (entities left as they are, with the reason), `asked`,
     `kept_rows`, a list of objects with `entity`, `key`, `id`, `fields`, `asked`; and `exit_code`.
     """
+    from engine.plan import load_plan
     from engine.sync import Sync
     from engine.sync_outcome import SyncOptions
+    from engine.sync_plan import check_policies
 
     paths = find_job(here(), job)
+    given = load_plan(plan) if plan is not None else None
     with (
         stop_on_signals() as stop,
         LiveView(on_stderr(), "sync") as live,
         opened_job(paths, source, target, progress=live, stop=stop) as context,
     ):
-        syncing = Sync(context, SyncOptions(deletes, full, edited or ""))
+        checked = check_policies(context, given) if given is not None else None
+        syncing = Sync(context, SyncOptions(deletes, full, edited or ""), checked)
         outcome = syncing.foresee() if dry_run else syncing.run()
         code = _code(outcome, state_at(context.workspace))
     if as_json:

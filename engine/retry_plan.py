@@ -47,12 +47,13 @@ def check_next(ctx: Context, edited: Plan) -> CheckedPlan:
     return checked
 
 
-def adopt(ctx: Context, checked: CheckedPlan) -> Context:
-    """Makes the plan the job's, where it is a new version: in the log, then beside it for a person to read."""
+def adopt(ctx: Context, checked: CheckedPlan, why: str = "given to retry the quarantine") -> Context:
+    """Makes the plan the job's, where it is a new version: in the log with the reason, then beside it for a person to
+    read."""
     plan = checked.plan
     if plan.version != ctx.checked.plan.version:
         text = dump_plan(plan)
-        ctx.workspace.record(PlanChanged(plan.version, text, "file", "given to retry the quarantine"))
+        ctx.workspace.record(PlanChanged(plan.version, text, "file", why))
         with disk_errors():
             ctx.paths.plans.mkdir(mode=0o700, exist_ok=True)
             file = ctx.paths.plans / f"plan-{plan.version}.yaml"

@@ -19,6 +19,7 @@ from engine.faults import fault_point
 from engine.generation import Deletes, Generation, generations, open_generation, removal_parts, staged_parts
 from engine.persist import persist
 from engine.prepare import Preparer
+from engine.retry_plan import adopt
 from engine.sync_load import EntityLoad
 from engine.sync_outcome import EntitySynced, SyncOptions, SyncOutcome
 from engine.sync_read import GenerationReader, why_not
@@ -40,10 +41,10 @@ T = TypeVar("T")
 class Sync:
     """One command's part of it."""
 
-    def __init__(self, ctx: Context, options: SyncOptions) -> None:
-        """UsageError where the job isn't loaded to the end or was taken back, or where a sync is under way that was
-        begun with other options."""
-        self._ctx, self._options = ctx, options
+    def __init__(self, ctx: Context, options: SyncOptions, checked: CheckedPlan | None = None) -> None:
+        """`checked` is the plan's next version, as `check_policies` gives it. UsageError where the job isn't loaded to
+        the end or was taken back, or where a sync is under way that was begun with other options or another plan."""
+        self._ctx, self._options, self._checked = ctx, options, checked or ctx.checked
         self._again = f"migrate sync {ctx.paths.job}"
         job = f"job {ctx.paths.job}"
         if state_at(ctx.workspace).progress.taken_back:
@@ -64,10 +65,8 @@ class Sync:
             )
         self._under_way = open_generation(ctx.workspace)
         under_way = self._under_way
-        if under_way and options not in (
-            SyncOptions(),
-            _options(under_way),
-        ):
+        others = options not in (SyncOptions(), _options(under_way)) if under_way else False
+        if under_way and (others or self._checked is not ctx.checked):
             raise UsageError(
                 "a sync with other options is under way", where=job, advice=f"`{self._again}` goes on with it"
             )
@@ -81,6 +80,7 @@ class Sync:
             raise UsageError("nothing of the job is in the target", where=f"job {ctx.paths.job}")
         for entity in ctx.checked.entities:
             ctx.target.know_entity(ctx.source_identity, entity.name, entity.plan.to)
+        ctx = replace(ctx, checked=self._checked)
         before = generations(ctx.workspace)
         number = before[-1].number + 1
         began = datetime.now(UTC)
@@ -97,6 +97,7 @@ class Sync:
         ctx = self._ctx
         self._persist("taking the job", self._take)
         self._catch_up()
+        ctx = self._ctx = adopt(ctx, self._checked, "given for a sync")
         edited = self._under_way.edited if self._under_way else self._options.edited
         if edited:
             ctx = self._ctx = replace(ctx, checked=_with_policy(ctx.checked, edited))

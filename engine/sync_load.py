@@ -83,7 +83,7 @@ class EntityLoad:
 
     def _commit(self, settled: Settled, existing: Path | None, base: list[Path]) -> LedgerRow:
         ctx, entity, part, duck = self._ctx, self._entity, settled.part, self._preparer.duck
-        rows = batch_rows(duck, ctx.paths, entity, settled, existing)
+        rows = batch_rows(duck, ctx.paths, entity, settled, self._looked_at(existing))
         doubled: frozenset[int] = frozenset()
         if entity.plan.write == "upsert" and existing is not None:
             doubled = frozenset(held_by_ours(duck, entity, settled.out, existing))
@@ -97,6 +97,22 @@ class EntityLoad:
         commit = partial(commit_part, ctx.target, duck, ctx.paths, entity, part, incoming, ctx.checked.plan.version)
         row = self._persist(f"batch {part.part} of {entity.name}", commit)
         return self._committed(row, part, 1, started)
+
+    def _looked_at(self, existing: Path | None) -> Path | None:
+        """The crosswalk, in which rows that stay as they were edited have no checksum: what may be written of them hangs
+        on the plan, also where the source says what it said before."""
+        kept = [row.old_id for row in self._ctx.target.kept_edits(self._entity.name)]
+        if existing is None or not kept:
+            return existing
+        path = existing.with_name("existing-looked-at.parquet")
+        self._preparer.duck.register("kept_view", pa.table({"key": pa.array(kept, pa.string())}))
+        execute(
+            self._preparer.duck,
+            f"COPY (SELECT * REPLACE (CASE WHEN old_id NOT IN (SELECT key FROM kept_view) THEN target_hash END AS target_hash) "
+            f"FROM read_parquet({literal(str(existing))})) TO {literal(str(path))} (FORMAT parquet)",
+        )
+        self._preparer.duck.unregister("kept_view")
+        return path
 
     def _back(self, settled: Settled) -> tuple[str, ...]:
         """Source keys of the part that a sync marked as deleted, and that are wanted again."""

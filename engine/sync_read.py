@@ -33,8 +33,6 @@ def why_not(entity: CheckedEntity) -> str:
     """Why a sync leaves the entity as it is; empty where it doesn't."""
     if not entity.plan.key:
         return "has no key, so what changed can't be told"
-    if entity.plan.merge is not None:
-        return "merges duplicates, and that is decided once, over all rows: a new job brings in what changed"
     return ""
 
 

@@ -36,6 +36,7 @@ from engine.retry import EditedRows, Retry, RetryOutcome
 from engine.retry_plan import check_next
 from engine.sync import Sync
 from engine.sync_outcome import SyncOptions, SyncOutcome
+from engine.sync_plan import check_policies
 from engine.undo import Undo, UndoOutcome
 from engine.verify import Verification, verify
 from workspace.log import Workspace
@@ -149,10 +150,11 @@ class EngineJob:
         assert dropped == found.rows
         return dropped
 
-    def sync(self, **options: Any) -> SyncOutcome:
-        """Brings in what changed in the source, in this process."""
+    def sync(self, plan: str = "", **options: Any) -> SyncOutcome:
+        """Brings in what changed in the source, in this process; with other policies where a plan is given."""
         with self.latest().running() as ctx:
-            return Sync(ctx, SyncOptions(**options)).run()
+            checked = check_policies(ctx, parse_plan(plan)) if plan else None
+            return Sync(ctx, SyncOptions(**options), checked).run()
 
     def sync_in_child(self, fault: str = "", **options: Any) -> int:
         """The same in a process of its own, which kills itself at `fault`; its exit code, -9 for a kill."""

@@ -201,6 +201,12 @@ def test_what_was_asked_comes_again_and_a_person_says_what_holds(
     assert found(job.sync())["people"] == {"gone": 0}, "a row that is kept is not driven again"
     assert cloud.execute(OF_BOTH.format("persons").encode()).fetchall() == [("Ana", "Paris"), ("Flo", "Ghent")]
     reconciled(job)
+    by_field = job.sync(PLAN.replace("{from: city}", "{from: city, edited: overwrite}"))
+    assert [row.fields for row in by_field.kept["people"]] == ["name", "name"]
+    assert cloud.execute(OF_BOTH.format("persons").encode()).fetchall() == [("Ana", "Milan"), ("Flo", "Graz")]
+    reconciled(job)
+    with pytest.raises(PlanError, match="more otherwise"):
+        job.sync(PLAN.replace("{from: city}", "{sql: 'upper(city)'}"))
     assert job.sync(edited="overwrite").kept == {}
     assert cloud.execute(OF_BOTH.format("persons").encode()).fetchall() == [("Anna", "Milan"), ("Flora", "Graz")]
     reconciled(job)

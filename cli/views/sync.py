@@ -35,7 +35,7 @@ def show(console: Console, job: str, outcome: SyncOutcome) -> None:
         console.print(f"{job}: {total:,} rows changed, {behind}; nothing was written")
     elif outcome.asked:
         console.print(f"{job}: in step, {behind}; {outcome.asked:,} EDITED ROWS WAIT FOR YOU", style="bold yellow")
-        console.print(f"  migrate sync {job} --edited keep|overwrite, or `edited` in the plan, says what holds")
+        console.print(f"  migrate sync {job} --edited keep|overwrite, or --plan with another `edited`, says what holds")
     else:
         console.print(f"{job}: in step, {behind}: {total:,} rows changed", style="green")
 
