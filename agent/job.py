@@ -6,6 +6,7 @@ target's ledger has is not moved again; an entity whose rows have begun to move 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -36,6 +37,7 @@ from workspace.errors import (
     CatalogueError,
     InterruptedJobError,
     PackhorseError,
+    QuarantinedTooManyError,
     UsageError,
     WaitingForPersonError,
     WorkspaceError,
@@ -53,6 +55,7 @@ from workspace.experience_store import ExperienceStore
 from workspace.lock import JobLock
 from workspace.log import Workspace
 from workspace.paths import JobPaths, find_job, new_job_name
+from workspace.state import state_at
 
 __all__ = ["JobOutcome", "JobRequest", "Step", "Watch", "draft_job", "resume_job", "run_job"]
 
@@ -138,6 +141,7 @@ def resume_job(
     executor: str | None = None,
     stage: str | None = None,
     stray: float | None = None,
+    tolerate: float | None = None,
     progress: Watch = lambda step: None,
     stop: Callable[[], bool] = lambda: False,
     confirm: Callable[[Preview], bool] = lambda preview: True,
@@ -150,12 +154,12 @@ def resume_job(
     paths = find_job(base or Path.cwd(), job)
     with Workspace.open(paths) as workspace:
         refuse_unfinished(workspace)
-        begun = next((e.event for e in workspace.events(types=[JobStarted]) if isinstance(e.event, JobStarted)), None)
-    if begun is None:
+        belief = state_at(workspace).belief
+    if not belief.job:
         raise WorkspaceError(
             f"the job {paths.job} never began", where=str(paths.folder), advice="migrate run starts one"
         )
-    options = begun.options
+    options = belief.options
     target = dsn_again(target_dsn, options.get("target_dsn"), "--target")
     executor = executor or str(options.get("executor", INLINE))
     request = JobRequest(
@@ -167,7 +171,7 @@ def resume_job(
         autonomy=float(options.get("autonomy", AUTONOMY)),
         dry_run=False,
         yes=bool(options.get("yes", False)),
-        tolerate=float(options.get("tolerate", TOLERATED)),
+        tolerate=float(options.get("tolerate", TOLERATED)) if tolerate is None else tolerate,
         zone=options.get("zone"),
         choice=Choice.of(executor, stage or ("" if executor == INLINE else str(options.get("stage", ""))), target),
         stray=stray,
@@ -225,6 +229,9 @@ class Run:
         except WaitingForPersonError as error:
             self.workspace.record(JobFinished("waiting", error.exit_code))
             raise
+        except QuarantinedTooManyError as error:
+            self.workspace.record(JobFinished("too many in quarantine", error.exit_code))
+            raise
         except PackhorseError as error:
             self.workspace.record(JobFinished(f"failed: {error.what}"[:200], error.exit_code))
             raise
@@ -255,7 +262,9 @@ class Run:
             return self._end("dry run", 0, checked.plan, held, shown)
         if not begun and shown is not None and not self._confirm(shown):
             return self._end("declined", InterruptedJobError.exit_code, checked.plan, held, shown)
-        loaded = load_on_course(self.context(checked), self.request.stray)
+        # what a drafted plan sends to quarantine is mended first, as far as it can be
+        tolerate = self.request.tolerate if drafted is None else math.inf
+        loaded = load_on_course(self.context(checked), self.request.stray, tolerate)
         if drafted is not None:
             context, ladder = self.context(checked), self._ladder()
             checked = recover(context, drafted.whole, self._catalogue, ladder, self._experience)
@@ -300,7 +309,9 @@ class Run:
             for planned in last.entities[name].fields.values():
                 if planned.map is not None:
                     maps[planned.map] = last.value_maps[planned.map]
-        return plan.model_copy(update={"entities": entities, "value_maps": maps, "version": last.version})
+        return plan.model_copy(
+            update={"entities": entities, "value_maps": maps, "version": last.version, "archive": last.archive}
+        )
 
     def begun(self) -> set[str]:
         """The entities whose rows have begun to move."""

@@ -16,7 +16,7 @@ from engine.preview import Preview
 from engine.rehearsal import Rehearsal
 from engine.verify import Verification
 from workspace.errors import UsageError
-from workspace.events import JobCleanedUp, JobStarted, UndoStarted
+from workspace.events import JobCleanedUp, JobStarted, QuarantineTolerated, UndoStarted
 from workspace.log import Workspace
 from workspace.paths import JobPaths
 from workspace.state import state_at
@@ -133,6 +133,8 @@ def begin_job(workspace: Workspace, request: JobRequest, job: str, source: Dsn, 
                 advice="leave the option out, or choose another --job name",
             )  # fmt: skip
         refuse_over(workspace)
+        if float(state_at(workspace).belief.options.get("tolerate", TOLERATED)) != request.tolerate:
+            workspace.record(QuarantineTolerated(request.tolerate))
         return
     options = {
         "source_dsn": _keepable(request.source_dsn, source),

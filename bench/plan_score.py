@@ -182,8 +182,10 @@ def _meanings(plan: Plan, schema: Schema) -> dict[Place, _Meaning]:
             found[base, entity.to, column] = _meaning(field, plan, origins)
         key = frozenset().union(*(origins.get(c, frozenset({c})) for c in entity.key))
         found[base, entity.to, "(key)"] = _Meaning(key, frozenset(), None, None)
-        if entity.where:
-            columns, conversions = _read(entity.where, origins)
+        if entity.conditions:
+            read = [_read(condition, origins) for condition in entity.conditions.values()]
+            columns = frozenset().union(*(each[0] for each in read))
+            conversions = frozenset().union(*(each[1] for each in read))
             found[base, entity.to, "(where)"] = _Meaning(columns, conversions, None, None)
     return found
 

@@ -48,7 +48,7 @@ def run(arguments: list[str], debug: bool = False) -> int:
     except PackhorseError as error:
         if debug:
             raise
-        return _report(error.code, error.what, error.where, error.advice, exit_code=error.exit_code)
+        return _report(error.code, error.what, error.where, error.advice, error.details, exit_code=error.exit_code)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -70,15 +70,17 @@ def _usage(problem: Exception) -> tuple[str, str, str]:
     return message, "", f"{command} --help"
 
 
-def _report(code: str, what: str, where: str, advice: str, *, exit_code: int) -> int:
+def _report(code: str, what: str, where: str, advice: str, details: tuple[str, ...] = (), *, exit_code: int) -> int:
     from cli.secrets import masked
     from cli.views.output import on_stderr
     from cli.views.text import one_line
 
     console = on_stderr()
-    word = {4: "waiting", 130: "interrupted"}.get(exit_code, "error")
+    word = {3: "stopped", 4: "waiting", 130: "interrupted"}.get(exit_code, "error")
     console.print(f"{word} {code}:", style="bold red" if word == "error" else "bold yellow", end=" ")
     console.print(masked(one_line(what)))
+    for line in details:
+        console.print(f"  {masked(one_line(line))}")
     for name, text in (("at", where), ("do", advice)):
         if text:
             console.print(f"  {name}: {masked(one_line(text))}")

@@ -36,6 +36,25 @@ Autonomy = Annotated[
         help="How sure a decision must be to be taken without a person, 0 to 1; the more, the more is asked.",
     ),
 ]
+Tolerate = Annotated[
+    float,
+    typer.Option(
+        "--tolerate",
+        min=0,
+        metavar="SHARE|ROWS",
+        help="How many rows may be in quarantine: a share of those read below 1, else rows. The load stops where more"
+        " are, or surely will be, and the exit code is 3.",
+    ),
+]
+Tolerated = Annotated[
+    float | None,
+    typer.Option(
+        "--tolerate",
+        min=0,
+        metavar="SHARE|ROWS",
+        help="How many rows may be in quarantine from now on: a share of those read below 1, else rows.",
+    ),
+]
 LedgerSchema = Annotated[
     str | None,
     typer.Option(

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from cli.options import AsJson, Autonomy, LedgerSchema, Model, PlanFile, Source, Target, here
+from cli.options import AsJson, Autonomy, LedgerSchema, Model, PlanFile, Source, Target, Tolerate, here
 from cli.person import Person, at_hand
-from cli.run import JobName, Tolerate, Zone
+from cli.run import JobName, Zone
 from cli.signals import stop_on_signals
 from cli.views import rehearse as view
 from cli.views.live import LiveView

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from cli.conduct import conduct
-from cli.options import AsJson, Executor, Job, StagePlace, Stray, Yes, here
+from cli.options import AsJson, Executor, Job, StagePlace, Stray, Tolerated, Yes, here
 from cli.systems import GivenSource, GivenTarget
 from workspace.paths import find_job
 
@@ -16,6 +16,7 @@ def resume(
     target: GivenTarget = None,
     executor: Executor = None,
     stage: StagePlace = None,
+    tolerate: Tolerated = None,
     stray: Stray = None,
     yes: Yes = False,
     as_json: AsJson = False,
@@ -39,5 +40,6 @@ def resume(
         executor=executor,
         stage=stage,
         stray=stray,
+        tolerate=tolerate,
     )
     return conduct(paths.job, act, yes=yes, as_json=as_json)

@@ -19,6 +19,7 @@ from cli.options import (
     StagePlace,
     Stray,
     Target,
+    Tolerate,
     Yes,
     here,
 )
@@ -27,16 +28,6 @@ JobName = Annotated[
     str | None, typer.Option("--job", metavar="NAME", help="The job's name; one is made up without it.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would happen and write nothing to the target.")]
-Tolerate = Annotated[
-    float,
-    typer.Option(
-        "--tolerate",
-        min=0,
-        metavar="SHARE|ROWS",
-        help="How many rows may be in quarantine at the end: a share of those read below 1, else rows. With"
-        " more, the exit code is 3.",
-    ),
-]
 Zone = Annotated[
     str | None,
     typer.Option("--zone", metavar="ZONE", help="The time zone of the source's clock, such as America/New_York."),

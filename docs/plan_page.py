@@ -20,13 +20,19 @@ TEXTS: dict[tuple[type[BaseModel], str], str] = {
     (Plan, "source"): "The source's DSN, or `${NAME}` for the environment variable that holds it. `plan check` and"
     " `preview --plan` use it; `migrate run` is given its DSNs as arguments.",
     (Plan, "target"): "The target's DSN, in the same way.",
+    (Plan, "archive"): "A folder for the rows that `where` holds back, whole: see [how](../how-to/scope.md). In a file,"
+    " relative to it.",
     (Plan, "entities"): "The entities by name (letters, digits, blanks, `-`, `_`, `.`). Names are yours; `ref` and"
     " `after` use them, and so does the crosswalk: an entity with another name is another entity.",
     (Plan, "value_maps"): "Value maps by name: source text to target value.",
     (EntityPlan, "from"): "A table of the source, or one SELECT in the source's own dialect. Joins, aggregates and"
     " subqueries go here.",
     (EntityPlan, "to"): "The target's table; `schema.table` where it isn't on the search path. A view is refused.",
-    (EntityPlan, "where"): "A condition over the row. Rows for which it is false or NULL are excluded, and counted.",
+    (
+        EntityPlan,
+        "where",
+    ): "A condition over the row. Rows for which it is false or NULL are excluded, and counted. Or several by name,"
+    ' `{deleted: "deleted = \'0\'", in force: "..."}`: rows are counted by the first that doesn\'t hold.',
     (EntityPlan, "key"): "The column, or the list of columns, that makes a source row itself. `[]` where there is"
     " none: rows are then numbered as they are read, and a later job takes the same number for the same row.",
     (EntityPlan, "id"): "Where the target's primary key comes from: see below.",

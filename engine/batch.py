@@ -7,8 +7,8 @@ that there is nothing to do; rows, crosswalk and quarantine commit with it or no
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -40,7 +40,8 @@ QUARANTINE = pa.schema([(name, pa.string()) for name in ("row", "key", "field", 
 class BatchRows:
     """What one batch would do. Tables hold text columns; `inserts` and `updates` begin with _ph_n, _ph_key,
     _ph_id, _ph_source_hash, _ph_target_hash; `quarantined` has QUARANTINE's columns; `merged` are MERGED_ROWS, and
-    `merged_before` rows that an earlier job merged, which stay as they are."""
+    `merged_before` rows that an earlier job merged, which stay as they are; `excluded_by` counts excluded rows by the
+    condition that holds them back."""
 
     inserts: pa.Table
     updates: pa.Table
@@ -50,6 +51,7 @@ class BatchRows:
     quarantined: pa.Table
     merged: pa.Table
     merged_before: int
+    excluded_by: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,7 @@ def batch_rows(
         _in_order(quarantined, "row"),
         _in_order(merged),
         merged_before,
+        counts.excluded_by,
     )
 
 

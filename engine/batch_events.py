@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from connectors.protocols import LedgerRow
 from workspace.events import BatchCommitted, QuarantineSeen
 
 
-def batch_committed(row: LedgerRow, seconds: float, *, recovered: bool = False) -> BatchCommitted:
-    """The event of a row of the ledger."""
+def batch_committed(
+    row: LedgerRow, seconds: float, excluded_by: Mapping[str, int] | None = None, *, recovered: bool = False
+) -> BatchCommitted:
+    """The event of a row of the ledger; `excluded_by` counts its excluded rows by the condition that held them back."""
     return BatchCommitted(
         entity=row.entity, batch=row.batch, step=1 if row.step == 1 else 2, plan_version=row.plan_version, read=row.read, inserted=row.inserted,
         updated=row.updated, unchanged=row.unchanged, merged=row.merged, excluded=row.excluded, quarantined=row.quarantined,
-        seconds=seconds, recovered=recovered,
+        seconds=seconds, recovered=recovered, excluded_by=dict(excluded_by or {}),
     )  # fmt: skip
 
 

@@ -194,8 +194,8 @@ def _entity(name: str, plan: Plan, source: Source, target: Table, deferred: set[
         if not field.constant:
             used |= _drawn(field.expression, names, where)
         fields.append(CheckedField(column, field, (name, column_name) in deferred, where))
-    if entity.where:
-        used |= _drawn(entity.where, names, f"{here}.where")
+    for condition in entity.conditions.values():
+        used |= _drawn(condition, names, f"{here}.where")
     check_target_names([*entity.fields, *([id_column.name] if id_column else [])], entity.to, here)
     _check_required(entity, target, id_column, here)
     if entity.merge is not None:

@@ -68,6 +68,18 @@ def source_hash_sql(entity: CheckedEntity) -> str:
     return f"md5(concat_ws(chr(31), {parts}))"
 
 
+def left_out_sql(conditions: Mapping[str, str], compiler: Compiler, entity: str) -> str:
+    """Why a row is held back: the name of the first condition that doesn't hold, NULL where all do."""
+    whens = []
+    for name, condition in conditions.items():
+        where = f"entities.{entity}.where" + (f".{name}" if len(conditions) > 1 else "")
+        piece = compiler.compile(condition, where)
+        if piece.type != "BOOLEAN":
+            raise PlanError("where: is not a condition", where=where, advice="compare: deleted = 0")
+        whens.append(f"WHEN NOT coalesce(CAST({piece.sql} AS BOOLEAN), false) THEN {literal(name)}")
+    return f"CASE {' '.join(whens)} END" if whens else "CAST(NULL AS VARCHAR)"
+
+
 def uuid5_sql(namespace: uuid.UUID, text: str) -> str:
     """RFC 9562 UUID version 5 of a text under a namespace, in DuckDB's own functions."""
     h = f"sha1(unhex('{namespace.hex}') || encode({text}))"
@@ -111,17 +123,7 @@ class _EntityQuery:
     def build(self) -> Query:
         entity = self.entity
         fields = [f for f in entity.fields if f.deferred] if self.second_pass else list(entity.fields)
-        where = "true"
-        if entity.plan.where:
-            piece = self.compiler.compile(entity.plan.where, f"entities.{entity.name}.where")
-            where = f"coalesce(CAST({piece.sql} AS BOOLEAN), false)" if piece.type == "BOOLEAN" else "NULL"
-            if where == "NULL":
-                raise PlanError(
-                    "where: is not a condition",
-                    where=f"entities.{entity.name}.where",
-                    advice="compare: deleted = 0",
-                )
-        self.values.append(f"{where} AS _ph_w")
+        self.values.append(f"{left_out_sql(entity.plan.conditions, self.compiler, entity.name)} AS _ph_left")
         self._id()
         for i, field in enumerate(fields):
             self._field(i, field)
@@ -354,15 +356,15 @@ class _EntityQuery:
         ).lstrip(", ")
         any_change = "coalesce(" + ", ".join(f"_ph_d{i}" for i in range(len(names))) + ")" if names else "NULL"
         raw = raw_sql(entity)
-        outcome = f"CASE WHEN NOT _ph_w THEN {EXCLUDED} WHEN {failed} IS NOT NULL THEN {QUARANTINED} ELSE {LOADED} END"
+        outcome = f"CASE WHEN _ph_left IS NOT NULL THEN {EXCLUDED} WHEN {failed} IS NOT NULL THEN {QUARANTINED} ELSE {LOADED} END"
         own_id = None if entity.plan.id in ("sequence", "none") or self.second_pass else "_ph_cid"
         values = "".join(f", _ph_o{i} AS {identifier(name)}" for i, name in enumerate(names))
         return (
             f"done AS (SELECT _ph_n, _ph_key, _ph_cid AS _ph_id, {outcome} AS _ph_outcome, "
-            f"CASE WHEN _ph_w THEN {first_field} END END AS _ph_field, CASE WHEN _ph_w THEN {failed} END AS _ph_reason, "
-            f"CASE WHEN _ph_w AND {failed} IS NOT NULL THEN {shape} END END AS _ph_shown, "
-            f"CASE WHEN _ph_w AND {failed} IS NOT NULL THEN {raw} END AS _ph_raw, "
-            f"CASE WHEN _ph_w AND {any_change} IS NOT NULL THEN list_filter([{changes or 'NULL'}], lambda x: x IS NOT NULL) END AS _ph_changes, "
+            f"CASE WHEN _ph_left IS NULL THEN {first_field} END END AS _ph_field, CASE WHEN _ph_left IS NULL THEN {failed} ELSE _ph_left END AS _ph_reason, "
+            f"CASE WHEN _ph_left IS NULL AND {failed} IS NOT NULL THEN {shape} END END AS _ph_shown, "
+            f"CASE WHEN _ph_left IS NULL AND {failed} IS NOT NULL THEN {raw} END AS _ph_raw, "
+            f"CASE WHEN _ph_left IS NULL AND {any_change} IS NOT NULL THEN list_filter([{changes or 'NULL'}], lambda x: x IS NOT NULL) END AS _ph_changes, "
             f"CAST(NULL AS VARCHAR) AS _ph_home, {source_hash_sql(entity)} AS _ph_source_hash, "
             f"{target_hash_sql(fields, [f'_ph_o{i}' for i in range(len(fields))], own_id)} AS _ph_target_hash{values} FROM reasons)"
         )

@@ -12,6 +12,7 @@ from connectors.protocols import LedgerRow
 from engine.context import Context
 from engine.load import LoadOutcome, load
 from engine.stager import completed_stage
+from engine.tolerance import Tolerance
 from workspace.errors import StrayedError
 from workspace.events import BatchCommitted, Rehearsed, StrayAllowed
 from workspace.log import Workspace
@@ -31,19 +32,22 @@ class Foreseen:
     batches: tuple[tuple[int, int, int], ...]
 
 
-def load_on_course(ctx: Context, stray: float | None) -> LoadOutcome:
-    """Loads as `load` does, and stops with StrayedError where more rows are excluded or in quarantine than the job's
+def load_on_course(ctx: Context, stray: float | None, tolerate: float) -> LoadOutcome:
+    """Loads as `load` does, and stops with QuarantinedTooManyError where more rows are in quarantine than `tolerate`
+    allows (see Tolerance), with StrayedError where more are excluded or in quarantine than the job's
     last rehearsal foresaw. What was committed stays. `stray` is how many more may be: a share of the rows read below 1,
     else rows; None for what was last allowed. Invariant: a batch is in the ledger and in the log before it is judged, so that
     stopping loses nothing."""
     if stray is not None:
         ctx.workspace.record(StrayAllowed(stray))
     rehearsed = last_rehearsal(ctx.workspace)
-    if rehearsed is None:
-        return load(ctx)
-    course = Course(ctx, rehearsed)
+    course = Course(ctx, rehearsed) if rehearsed is not None else None
+    tolerance = Tolerance(ctx, tolerate, course.after_batch if course is not None else ctx.after_batch)
+    tolerance.check()
+    if course is None:
+        return load(replace(ctx, after_batch=tolerance.after_batch))
     course.check()
-    outcome = load(replace(ctx, after_batch=course.after_batch))
+    outcome = load(replace(ctx, after_batch=tolerance.after_batch))
     course.check(ended=True)
     return outcome
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from connectors.protocols import LedgerRow
+from engine.archive import Archive, reasons_in
 from engine.batch import BatchRows, batch_rows, commit_batch
 from engine.batch_events import batch_committed, quarantine_seen
 from engine.check import CheckedEntity
@@ -27,6 +28,7 @@ from engine.merge import Merging, Part, merge_parts
 from engine.persist import persist, stop_if_asked
 from engine.prepare import Preparer, Settled
 from engine.references import fill_part, resolve_references
+from engine.stage import part_path
 from engine.stager import Stager, first_parts
 from engine.transform import Counts
 from engine.workers import Task, Workers
@@ -60,6 +62,8 @@ def load(ctx: Context) -> LoadOutcome:
     did not help; either way `load` goes on where it stopped when called again. UsageError while a sync is under way.
     """
     refuse_open_generation(ctx.workspace, ctx.paths.job)
+    if archive := Archive.of(ctx.checked.plan, ctx.paths.job):
+        archive.make()
     ledger = persist(ctx, "taking the job", partial(_take_job, ctx))
     preparer = Preparer(ctx.paths, ctx.checked)
     changes: dict[str, dict[str, int]] = {}
@@ -134,7 +138,10 @@ def _recover(ctx: Context, key: tuple[str, int, int], started: float) -> LedgerR
 
 def _record_recovered(ctx: Context, row: LedgerRow, seconds: float) -> None:
     seen = ctx.target.clusters(row.entity, row.batch) if row.step == 1 and row.quarantined else []
-    ctx.workspace.record(batch_committed(row, seconds, recovered=True), *quarantine_seen(row.entity, row.batch, seen))
+    made = ctx.paths.transformed / f"v{row.plan_version}" / row.entity
+    left_out = reasons_in(part_path(made, row.batch)) if row.step == 1 and row.excluded else {}
+    told = batch_committed(row, seconds, left_out, recovered=True)
+    ctx.workspace.record(told, *quarantine_seen(row.entity, row.batch, seen))
     ctx.after_batch(row)
 
 
@@ -220,11 +227,11 @@ class _Loading:
         there = frozenset(batch for name, batch, step in self._ledger if (name, step) == (entity, 1))
         for arrived in spread.carry(self._staged_parts(), there):
             if arrived.landed is not None:
-                self._record_landed(arrived.part, arrived.landed, arrived.seconds)
+                self._record_landed(arrived.part, arrived.landed, arrived.seconds, arrived.excluded_by)
             self._tell(arrived.part)
         self._changes.update(spread.changes)
 
-    def _record_landed(self, part: PartStaged, landed: Landed, seconds: float) -> None:
+    def _record_landed(self, part: PartStaged, landed: Landed, seconds: float, excluded_by: Mapping[str, int]) -> None:
         key = (self._entity.name, part.part, 1)
         if landed.row is None:
             recover = partial(_recover, self._ctx, key, time.monotonic() - seconds)
@@ -232,7 +239,7 @@ class _Loading:
         else:
             self._ledger[key] = landed.row
             clusters = quarantine_seen(self._entity.name, part.part, landed.clusters)
-            self._ctx.workspace.record(batch_committed(landed.row, seconds), *clusters)
+            self._ctx.workspace.record(batch_committed(landed.row, seconds, excluded_by), *clusters)
         self._quarantined += self._ledger[key].quarantined
         fault_point("after checkpoint")
         self._ctx.after_batch(self._ledger[key])
@@ -315,6 +322,9 @@ class _Loading:
         self._changes.update(counts.changes)
         if (self._entity.name, part.part, 1) in self._ledger:
             return None
+        if archive := Archive.of(self._ctx.checked.plan, self._ctx.paths.job):
+            # before the batch: what its ledger row calls excluded lies in the archive by then
+            archive.keep(self._preparer.duck, self._entity, self._preparer.files(self._entity, part)[0], part.part)
         return batch_rows(self._preparer.duck, self._ctx.paths, self._entity, settled, self._existing)
 
     def _finish(self, part: PartStaged, sorting: Future[BatchRows | None]) -> None:
@@ -354,7 +364,7 @@ class _Loading:
             clusters = quarantine_seen(
                 entity.name, part.part, [(*names, count) for names, count in sorted(seen.items())]
             )
-            ctx.workspace.record(batch_committed(did.row, time.monotonic() - started), *clusters)
+            ctx.workspace.record(batch_committed(did.row, time.monotonic() - started, rows.excluded_by), *clusters)
         fault_point("after checkpoint")
         ctx.after_batch(self._ledger[key])
 

@@ -12,7 +12,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -22,6 +30,8 @@ from engine.merge_plan import MergePlan
 from workspace.errors import PlanError
 
 Scalar = str | int | float | bool | None
+_SIGNS = ("?", ":", "-")
+_REASON = re.compile(r"\w[\w .-]{0,59}")
 Otherwise = Literal["quarantine", "null", "keep"]
 Edited = Literal["keep", "overwrite", "ask"]
 
@@ -105,14 +115,14 @@ class EntityPlan(_Model):
 
     `key` is what makes a source row itself. `id` says where the target's primary key comes from:
     `keep` the source key, `uuid5` of it, the target's `sequence`, or `none` (the key's columns are
-    among the fields, as in a link table). `after` lists entities to load first for reasons that no
-    `ref` shows. `edited` says what a sync does with a row that somebody edited in the target;
-    with a `watermark`, it reads only what changed.
+    among the fields, as in a link table). `where` holds rows back: one condition, or several by name, of which the
+    first that doesn't hold is why. `after` lists entities to load first for reasons that no `ref` shows. `edited` says
+    what a sync does with a row that somebody edited in the target; with a `watermark`, it reads only what changed.
     """
 
     from_: str = Field(alias="from")
     to: str
-    where: str | None = None
+    where: str | dict[str, str] | None = None
     key: tuple[str, ...]
     id: Literal["keep", "uuid5", "sequence", "none"] = "keep"
     write: Literal["insert", "upsert"] = "insert"
@@ -133,6 +143,25 @@ class EntityPlan(_Model):
             data = {**data, "watermark": {"column": data["watermark"]}}
         return data
 
+    @field_validator("where")
+    @classmethod
+    def _named(cls, where: str | dict[str, str] | None) -> str | dict[str, str] | None:
+        if isinstance(where, dict):
+            if not where or not all(text.strip() for text in where.values()):
+                raise ValueError("a where of named conditions needs one, and each its condition")
+            if wrong := [name for name in where if not _REASON.fullmatch(name)]:
+                raise ValueError(
+                    f"{wrong[0][:60]!r} can't be a condition's name: letters, digits, blanks, '-', '_', '.'"
+                )
+        return where
+
+    @property
+    def conditions(self) -> dict[str, str]:
+        """The conditions of `where` by name, in order; a plain text's name is `where`."""
+        if isinstance(self.where, dict):
+            return dict(self.where)
+        return {"where": self.where} if self.where else {}
+
     @property
     def is_select(self) -> bool:
         """True where `from` is a SELECT and not a table's name."""
@@ -140,11 +169,13 @@ class EntityPlan(_Model):
 
 
 class Plan(_Model):
-    """The whole document. `version` counts up with each change the agent or a person makes."""
+    """The whole document. `version` counts up with each change the agent or a person makes. `archive` is a folder for
+    the rows that `where` holds back; in a file, relative to it."""
 
     version: int = Field(1, ge=1)
     source: str = ""
     target: str = ""
+    archive: str = ""
     entities: dict[str, EntityPlan]
     value_maps: dict[str, dict[str, Scalar]] = {}
 
@@ -220,7 +251,10 @@ def load_plan(path: Path) -> Plan:
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise PlanError(f"cannot be read: {error.__class__.__name__}", where=str(path)) from None
-    return parse_plan(text, str(path))
+    plan = parse_plan(text, str(path))
+    if plan.archive:  # the log has the plan without its file
+        return plan.model_copy(update={"archive": str(path.absolute().parent / Path(plan.archive).expanduser())})
+    return plan
 
 
 def dump_plan(plan: Plan) -> str:
@@ -241,6 +275,8 @@ def plan_document(plan: Plan) -> CommentedMap:
         document["source"] = plan.source
     if plan.target:
         document["target"] = plan.target
+    if plan.archive:
+        document["archive"] = plan.archive
     entities = CommentedMap()
     for name, entity in plan.entities.items():
         data = entity.model_dump(by_alias=True, exclude_unset=True, exclude={"fields"})
@@ -249,8 +285,10 @@ def plan_document(plan: Plan) -> CommentedMap:
         fields = CommentedMap()
         for column, field in entity.fields.items():
             flow = CommentedMap(field.model_dump(by_alias=True, exclude_unset=True))
-            if "sql" in flow:
-                flow["sql"] = DoubleQuotedScalarString(flow["sql"])
+            for key, value in flow.items():
+                # the writer leaves a leading sign bare that its reader takes for one of YAML's own
+                if key == "sql" or (isinstance(value, str) and value[:1] in _SIGNS):
+                    flow[key] = DoubleQuotedScalarString(value)
             flow.fa.set_flow_style()
             fields[column] = flow
         node["fields"] = fields

@@ -51,7 +51,8 @@ class RowShown:
 @dataclass(frozen=True)
 class EntityPreview:
     """What would become of one entity. Counts are rows; read = load + unchanged + merged + excluded + quarantined.
-    `duplicates` are some of `duplicates_total` clusters, the least sure first."""
+    `excluded_by` counts those excluded by the condition that holds them back; `duplicates` are some of
+    `duplicates_total` clusters, the least sure first."""
 
     entity: str
     source: str
@@ -62,6 +63,7 @@ class EntityPreview:
     merged: int
     excluded: int
     quarantined: int
+    excluded_by: dict[str, int]
     changes: dict[str, int]
     clusters: tuple[Cluster, ...]
     collisions: tuple[tuple[str, str], ...]
@@ -125,6 +127,7 @@ def _preview_entity(
     example: dict[tuple[str, str, str], str] = {}
     collisions: list[tuple[str, str]] = []
     changes: Counter[str] = Counter()
+    left_out: Counter[str] = Counter()
     load = unchanged = joined = excluded = quarantined = lost = 0
     for settled in parts:
         rows = batch_rows(preparer.duck, ctx.paths, entity, settled, existing)
@@ -134,6 +137,7 @@ def _preview_entity(
         excluded += rows.excluded
         quarantined += rows.quarantined.num_rows
         changes.update(settled.counts.changes)
+        left_out.update(settled.counts.excluded_by)
         for row in rows.quarantined.to_pylist():
             name = (row["signature"], row["code"], row["field"])
             clusters[name] += 1
@@ -152,6 +156,7 @@ def _preview_entity(
         joined,
         excluded,
         quarantined,
+        dict(left_out.most_common()),
         dict(changes.most_common()),
         tuple(Cluster(*name, count, example[name]) for name, count in clusters.most_common()),
         tuple(collisions),

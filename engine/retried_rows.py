@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from connectors.records import Edits, RetriedRow
 from engine.check import CheckedEntity
-from engine.compile import key_sql, stage_columns
+from engine.compile import key_sql, left_out_sql, stage_columns
 from engine.context import Context
 from engine.expressions import Compiler
 from engine.plan import parse_plan
@@ -68,57 +68,55 @@ class _Group:
 def stage_keys(
     ctx: Context, entity: CheckedEntity, duck: duckdb.DuckDBPyConnection, parts: Sequence[int], name: str
 ) -> None:
-    """Makes the DuckDB table `name` of these parts: each staged row's number, its key, and whether it is wanted by
-    the `where` of the plan version that moved it, or that retried it with the values that were edited. Rows that a
-    later generation took the place of are left out."""
+    """Makes the DuckDB table `name` of these parts: each staged row's number, its key, whether it is wanted by the
+    `where` of the plan version that moved it, or that retried it with the values that were edited, and which of its
+    conditions holds it back (NULL: none). Rows that a later generation took the place of are left out."""
     over = ctx.target.superseded_rows(entity.name)
     retried = [row for row in ctx.target.retried_rows(entity.name) if row.batch in set(parts) and row.row not in over]
     moved = {r.batch: r.plan_version for r in ctx.target.ledger() if r.entity == entity.name and r.step == 1}
     where = _wheres(ctx, entity)
-    groups: dict[str, _Group] = {}
+    groups: dict[tuple[tuple[str, str], ...], _Group] = {}
 
     def group(version: int) -> _Group:
-        return groups.setdefault(where.get(version, entity.plan.where) or "", _Group([], []))
+        return groups.setdefault(tuple(where.get(version, entity.plan.conditions).items()), _Group([], []))
 
     for part in parts:
         group(moved.get(part, -1)).parts.append(part)
     for row in retried:
         group(row.plan_version).rows.append(row)
-    execute(duck, f"CREATE OR REPLACE TEMP TABLE {name} (n BIGINT, key VARCHAR, wanted BOOLEAN)")
+    execute(duck, f"CREATE OR REPLACE TEMP TABLE {name} (n BIGINT, key VARCHAR, wanted BOOLEAN, why VARCHAR)")
     folder = ctx.paths.stage / entity.name
     left_out = pa.table({"n": pa.array([*over, *(row.row for row in retried)], pa.int64())})
     duck.register("left_out", left_out)
-    for condition, each in groups.items():
+    for conditions, each in groups.items():
         if each.parts:
             source = f"SELECT * FROM {read_parts(part_path(folder, p) for p in each.parts)} WHERE _ph_n NOT IN (SELECT n FROM left_out)"
-            execute(duck, f"INSERT INTO {name} {_keys(entity, condition, source)}")
+            execute(duck, f"INSERT INTO {name} {_keys(entity, dict(conditions), source)}")
         for part in sorted({row.batch for row in each.rows}):
             rows = [row for row in each.rows if row.batch == part]
             table = stage_rows(folder, part, [row.row for row in rows], {row.row: row.edited for row in rows})
             duck.register("retried_rows", table)
-            execute(duck, f"INSERT INTO {name} {_keys(entity, condition, 'SELECT * FROM retried_rows')}")
+            execute(duck, f"INSERT INTO {name} {_keys(entity, dict(conditions), 'SELECT * FROM retried_rows')}")
             duck.unregister("retried_rows")
     duck.unregister("left_out")
 
 
-def _keys(entity: CheckedEntity, where: str, source: str) -> str:
-    wanted = "true"
-    if where:
-        compiler = Compiler(stage_columns(entity))
-        wanted = f"coalesce({compiler.compile(where, 'where').sql}, false)"
-        for level in compiler.hoists.levels:
-            calls = ", ".join(f"{call} AS {name}" for call, name in level.items())
-            source = f"SELECT *, {calls} FROM ({source})"
-    return f"SELECT _ph_n, {key_sql(entity)}, {wanted} FROM ({source})"
+def _keys(entity: CheckedEntity, conditions: Mapping[str, str], source: str) -> str:
+    compiler = Compiler(stage_columns(entity))
+    why = left_out_sql(conditions, compiler, entity.name)
+    for level in compiler.hoists.levels:
+        calls = ", ".join(f"{call} AS {name}" for call, name in level.items())
+        source = f"SELECT *, {calls} FROM ({source})"
+    return f"SELECT n, key, why IS NULL, why FROM (SELECT _ph_n AS n, {key_sql(entity)} AS key, {why} AS why FROM ({source}))"
 
 
-def _wheres(ctx: Context, entity: CheckedEntity) -> dict[int, str | None]:
-    """The entity's `where` by plan version, as the log has them."""
-    found: dict[int, str | None] = {}
+def _wheres(ctx: Context, entity: CheckedEntity) -> dict[int, dict[str, str]]:
+    """The conditions of the entity's `where` by plan version, as the log has them."""
+    found: dict[int, dict[str, str]] = {}
     for entry in ctx.workspace.events(types=[PlanChanged]):
         event = entry.event
         if isinstance(event, PlanChanged):
             plan = parse_plan(event.plan, f"plan version {event.version}")
             if entity.name in plan.entities:
-                found[event.version] = plan.entities[entity.name].where
+                found[event.version] = plan.entities[entity.name].conditions
     return found

@@ -17,6 +17,7 @@ from typing import Any
 
 from connectors.protocols import LedgerRow
 from connectors.records import Edits, HeldRow
+from engine.archive import Archive
 from engine.check import CheckedEntity, CheckedPlan
 from engine.collisions import Settler, held_keys, keyed_for_sure
 from engine.context import Context, Progress
@@ -164,6 +165,8 @@ class Retry:
                 )  # fmt: skip
                 prepared = prepare_rows(preparer, entity, selected, settler, existing)
                 step = ctx.target.next_step(entity.name, part.part)
+                if archive := Archive.of(ctx.checked.plan, ctx.paths.job):
+                    archive.keep(preparer.duck, entity, prepared.staged, part.part, step)
                 commit = partial(
                     commit_rows, ctx.target, preparer.duck, ctx.paths, entity, selected, prepared, step,
                     ctx.checked.plan.version,

@@ -49,11 +49,12 @@ class Selected:
 @dataclass(frozen=True)
 class Prepared:
     """What is to be done with them: as for a batch, the numbers of those that the plan excludes, and the reasons of
-    those that were held back: number to field, index, detail."""
+    those that were held back: number to field, index, detail. `staged` holds the rows before the transform."""
 
     rows: BatchRows
     excluded: frozenset[int]
     held_back: Mapping[int, tuple[str, str, str]]
+    staged: Path
 
 
 def prepare_rows(
@@ -79,15 +80,20 @@ def prepare_rows(
         preparer.duck,
         f"SELECT _ph_n FROM read_parquet({literal(str(settled.out))}) WHERE _ph_outcome = {EXCLUDED}",
     )
-    return Prepared(rows, frozenset(n for (n,) in excluded), held_back)
+    staged = _rows_file(preparer, entity, selected.part)
+    return Prepared(rows, frozenset(n for (n,) in excluded), held_back, staged)
 
 
 def _transformed(preparer: Preparer, entity: CheckedEntity, selected: Selected, numbers: set[int]) -> Settled:
     part, folder = selected.part, preparer.folder(entity)
     table = stage_rows(preparer.paths.stage / entity.name, part.part, numbers, selected.edits)
-    staged = write_stage_rows(folder / f"rows-{part.part:05d}.parquet", table)
+    staged = write_stage_rows(_rows_file(preparer, entity, part), table)
     out = part_path(folder, part.part)
     return Settled(part, out, preparer.transform_file(entity, staged, out), None)
+
+
+def _rows_file(preparer: Preparer, entity: CheckedEntity, part: PartStaged) -> Path:
+    return preparer.folder(entity) / f"rows-{part.part:05d}.parquet"
 
 
 def held_by_ours(duck: duckdb.DuckDBPyConnection, entity: CheckedEntity, out: Path, existing: Path) -> list[int]:

@@ -31,7 +31,7 @@ def check_next(ctx: Context, edited: Plan) -> CheckedPlan:
             )
     _same_entities(last, edited)
     entities = {name: _next_entity(name, last.entities[name], edited.entities[name]) for name in last.entities}
-    plan = edited.model_copy(update={"entities": entities, "version": last.version})
+    plan = edited.model_copy(update={"entities": entities, "version": last.version, "archive": last.archive})
     if dump_plan(plan) == dump_plan(last):
         return ctx.checked
     plan = plan.model_copy(update={"version": last.version + 1})

@@ -200,7 +200,9 @@ def _made_anew(
     found: dict[int, _Made] = {}
     for row in first.to_pylist():
         if row["_ph_outcome"] != LOADED:
-            reason = f"{row['_ph_field']}: {row['_ph_reason']}" if row["_ph_reason"] else "excluded"
+            reason = (
+                f"{row['_ph_field']}: {row['_ph_reason']}" if row["_ph_field"] else f"excluded: {row['_ph_reason']}"
+            )
             found[row["_ph_n"]] = _Made(refused=reason)
             continue
         values = {f.column.name: row[f.column.name] for f in entity.fields}

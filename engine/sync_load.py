@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from connectors.protocols import LedgerRow
+from engine.archive import Archive
 from engine.batch import batch_rows
 from engine.check import CheckedEntity
 from engine.compile import key_sql, source_hash_sql
@@ -77,6 +78,8 @@ class EntityLoad:
             settled = Settled(part, out, counts, settler.settle(part.part, out, part.rows))
             if part.part not in there:
                 stop_if_asked(self._ctx, "migrate sync")
+                if archive := Archive.of(ctx.checked.plan, ctx.paths.job):
+                    archive.keep(preparer.duck, entity, preparer.files(entity, part)[0], part.part)
                 held += self._commit(settled, existing, base).quarantined
             done += part.rows
             ctx.progress(Progress("sync", entity.name, done, sum(p.rows for p in self._parts), held))

@@ -36,7 +36,8 @@ _SHAPES = (
 
 @dataclass(frozen=True)
 class Counts:
-    """Rows of a part by outcome, and how many values were changed, by `field: change`."""
+    """Rows of a part by outcome, how many values were changed, by `field: change`, and rows excluded, by the condition
+    that held them back."""
 
     read: int = 0
     loaded: int = 0
@@ -44,6 +45,7 @@ class Counts:
     quarantined: int = 0
     merged: int = 0
     changes: dict[str, int] = field(default_factory=dict)
+    excluded_by: dict[str, int] = field(default_factory=dict)
 
 
 def transform_part(duck: duckdb.DuckDBPyConnection, query: Query, part: Path, out: Path) -> Counts:
@@ -86,6 +88,11 @@ def count_part(duck: duckdb.DuckDBPyConnection, out: Path) -> Counts:
         f"SELECT c, count(*) FROM (SELECT unnest(_ph_changes) AS c FROM read_parquet({literal(str(out))}) "
         f"WHERE _ph_outcome = {LOADED} AND _ph_changes IS NOT NULL) GROUP BY 1 ORDER BY 1",
     )
+    left_out = execute(
+        duck,
+        f"SELECT _ph_reason, count(*) FROM read_parquet({literal(str(out))}) WHERE _ph_outcome = {EXCLUDED} "
+        "AND _ph_reason IS NOT NULL GROUP BY 1 ORDER BY 1",
+    )
     return Counts(
         sum(outcome.values()),
         outcome.get(LOADED, 0),
@@ -93,6 +100,7 @@ def count_part(duck: duckdb.DuckDBPyConnection, out: Path) -> Counts:
         outcome.get(QUARANTINED, 0),
         outcome.get(MERGED, 0),
         dict(changes),
+        dict(left_out),
     )
 
 

@@ -8,7 +8,7 @@ field by field (sample.py).
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from connectors.records import FOUND_COLUMNS
+from engine.archive import Archive
 from engine.check import CheckedEntity
 from engine.context import Context, Progress
 from engine.faults import fault_point
@@ -44,6 +45,7 @@ class EntityVerified:
     `counted` is the source's own COUNT when the stage was filled. Of batches that were taken back, only rows that
     stay in the target are read. `compared` rows were made anew from the stage and compared field by field. `problems`
     are lines for a person, each naming the batch or row; empty when all holds. `notes` are facts that are no fault.
+    `excluded_by` counts excluded rows by the condition that holds them back.
     """
 
     entity: str
@@ -59,6 +61,7 @@ class EntityVerified:
     compared: int
     problems: tuple[str, ...]
     notes: tuple[str, ...]
+    excluded_by: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -148,13 +151,15 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
     execute(duck, f"CREATE OR REPLACE TEMP TABLE carried AS SELECT * FROM read_parquet({literal(str(path))})")
     stage_keys(ctx, entity, duck, [part.part for part in parts if part.part not in undone], "staged")
     (rest, excluded) = execute(duck, "SELECT count(*), count(*) FILTER (WHERE NOT wanted) FROM staged")[0]
+    excluded_by = dict(execute(duck, "SELECT why, count(*) FROM staged WHERE NOT wanted GROUP BY 1 ORDER BY 2 DESC, 1"))
+    problems += _not_archived(ctx, entity, [part.part for part in parts if part.part not in undone], excluded_by)
     stayed, taken = 0, 0
     if undone:
         stage_keys(ctx, entity, duck, undone, "taken")
         (taken,) = execute(duck, "SELECT count(*) FROM taken")[0]
         execute(
             duck,
-            "INSERT INTO staged SELECT DISTINCT NULL::BIGINT, key, true FROM taken JOIN carried c ON c.old_id = key WHERE c.own = 't' AND c.merged = 'f' "
+            "INSERT INTO staged SELECT DISTINCT NULL::BIGINT, key, true, NULL FROM taken JOIN carried c ON c.old_id = key WHERE c.own = 't' AND c.merged = 'f' "
             f"AND CAST(c.batch AS INTEGER) IN ({', '.join(map(str, undone))})",
         )
         (both,) = execute(duck, "SELECT count(*) FROM staged")[0]
@@ -231,6 +236,7 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
         0,
         tuple(problems),
         tuple(notes),
+        excluded_by,
     )
 
 
@@ -240,6 +246,24 @@ def _still_gone(ctx: Context, entity: CheckedEntity, last: LastCount) -> int:
     for batch in last.removals:
         left -= sum(sum(each.values()) for each in ctx.target.superseded_counts(entity.name, batch).values())
     return left
+
+
+def _not_archived(ctx: Context, entity: CheckedEntity, parts: list[int], excluded_by: dict[str, int]) -> list[str]:
+    """Where the archive, if the plan names one, holds other rows than were left out of these parts."""
+    archive = Archive.of(ctx.checked.plan, ctx.paths.job)
+    if archive is None:
+        return []
+    later = {
+        (row.batch, row.step) for row in ctx.target.retried_rows(entity.name) if row.excluded and row.batch in parts
+    }
+    found = archive.counted(
+        entity.name, [*((part, 1) for part in parts), *sorted(later)], ctx.target.superseded_rows(entity.name)
+    )
+    return [
+        f"the archive holds {found[reason]:,} rows that {reason!r} left out, counted {excluded_by.get(reason, 0):,}"
+        for reason in sorted({*found, *excluded_by})
+        if found[reason] != excluded_by.get(reason, 0)
+    ]
 
 
 def _undone(ctx: Context, entity: CheckedEntity, parts: list[int]) -> list[int]:

@@ -122,6 +122,7 @@ EVENTS: dict[type[ev.Event], st.SearchStrategy[Any]] = {
     ),
     ev.RowsDropped: st.builds(ev.RowsDropped, name, st.integers(0, 600), count, clusters),
     ev.CrosswalkExported: st.builds(ev.CrosswalkExported, text, st.dictionaries(name, count, max_size=2), text),
+    ev.QuarantineTolerated: st.builds(ev.QuarantineTolerated, st.floats(0, 1000)),
     ev.JobCleanedUp: st.builds(ev.JobCleanedUp, text, st.booleans(), st.booleans()),
     ev.SyncStarted: st.builds(
         ev.SyncStarted,

@@ -16,6 +16,7 @@ from workspace.events import (
     JobCleanedUp,
     JobStarted,
     PlanChanged,
+    QuarantineTolerated,
     QuestionAnswered,
     TableProfiled,
     event_fields,
@@ -145,6 +146,8 @@ class Belief:
                 return replace(self, decisions={**self.decisions, (made.kind, made.subject): decision})
             case QuestionAnswered() as answered:
                 return replace(self, answers={**self.answers, answered.id: Answer(answered, position)})
+            case QuarantineTolerated() as tolerated:
+                return replace(self, options={**self.options, "tolerate": tolerated.most})
             case JobCleanedUp() as gone:
                 return replace(self, cleaned_up=gone.crosswalk)
             case _:

@@ -54,7 +54,7 @@ class Counts:
 class Batch:
     """A committed batch: its counts, the plan version that moved it, and its failures by signature. Of the counts,
     `retried` are those of rows that left the quarantine later, and `references` how many of them had some filled;
-    `dropped` are rows given up, by signature."""
+    `dropped` are rows given up, by signature; `excluded_by` those that the load left out, by condition."""
 
     counts: Counts
     plan_version: int
@@ -64,6 +64,7 @@ class Batch:
     dropped: tuple[tuple[str, int], ...] = ()
     retried: Counts = Counts()
     references: int = 0
+    excluded_by: tuple[tuple[str, int], ...] = ()
 
 
 def batch_of(event: BatchCommitted) -> Batch:
@@ -77,7 +78,8 @@ def batch_of(event: BatchCommitted) -> Batch:
         event.excluded,
         event.quarantined,
     )
-    return Batch(counts, event.plan_version, event.seconds, event.recovered)
+    left_out = tuple(event.excluded_by.items())
+    return Batch(counts, event.plan_version, event.seconds, event.recovered, excluded_by=left_out)
 
 
 @dataclass(frozen=True)

@@ -73,6 +73,16 @@ class EntityProgress:
         """Rows in quarantine that a person gave up."""
         return sum(failure.dropped for failure in self.failures.values())
 
+    @property
+    def excluded_by(self) -> dict[str, int]:
+        """Rows left out, by the condition that held them back; those that a retry left out are counted as that."""
+        found: dict[str, int] = {}
+        for _, batch in self.batches:
+            retried = (("left out by a retry", batch.retried.excluded),) if batch.retried.excluded else ()
+            for reason, count in (*batch.excluded_by, *retried):
+                found[reason] = found.get(reason, 0) + count
+        return found
+
     def apply(self, event: Event) -> EntityProgress:
         """The entity after one more event of it."""
         match event:
@@ -248,6 +258,7 @@ class EntityProgress:
             "batches": len(self.batches),
             "second_pass": len(self.second_pass),
             "counts": self.counts.to_dict(),
+            "excluded_by": self.excluded_by,
             "references_filled": self.filled,
             "seconds": round(self.seconds, 3),
             "recovered": self.recovered,

@@ -14,14 +14,15 @@ class PackhorseError(Exception):
     """Base of all errors that a person is shown.
 
     `what` is one line; `where` names the place (a file and line, a DSN, a table) or is empty;
-    `advice` says what to do next or is empty.
+    `advice` says what to do next or is empty; `details` are lines that explain it, most telling first.
     """
 
     code = "PH-100"
     exit_code = 1
 
-    def __init__(self, what: str, *, where: str = "", advice: str = "") -> None:
+    def __init__(self, what: str, *, where: str = "", advice: str = "", details: tuple[str, ...] = ()) -> None:
         super().__init__(what)
+        self.details = details
         self.what = what
         self.where = where
         self.advice = advice
@@ -126,6 +127,13 @@ class SourceLostError(JobFailedError):
     """The source broke off in the middle of a read; reading can go on after the last whole page."""
 
     code = "PH-504"
+
+
+class QuarantinedTooManyError(PackhorseError):
+    """More rows are in quarantine than tolerated, or surely will be; what was committed stays, and it can be resumed."""
+
+    code = "PH-603"
+    exit_code = 3
 
 
 class StrayedError(JobFailedError):

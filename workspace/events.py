@@ -42,6 +42,7 @@ from workspace.events_afterwards import (
     CrosswalkExported,
     JobCleanedUp,
     QuarantineRetried,
+    QuarantineTolerated,
     RowsDropped,
     UndoStarted,
 )
@@ -77,6 +78,7 @@ __all__ = [
     "PlanChanged",
     "QuarantineRetried",
     "QuarantineSeen",
+    "QuarantineTolerated",
     "QuestionAnswered",
     "QuestionAsked",
     "Rehearsed",
@@ -263,7 +265,8 @@ class DuplicatesFound(Event):
 class BatchCommitted(Event):
     """The target committed a batch; step 1 moves the rows, step 2 fills references within the entity.
 
-    Counts are rows: read = inserted + updated + unchanged + merged + excluded + quarantined in step 1. A
+    Counts are rows: read = inserted + updated + unchanged + merged + excluded + quarantined in step 1; `excluded_by`
+    counts those excluded by the condition that held them back. A
     later event of the same entity, batch and step (a re-drive) takes the place of the earlier. `recovered`
     is True where the target's ledger told of it after a crash.
     """
@@ -282,6 +285,7 @@ class BatchCommitted(Event):
     quarantined: Count = 0
     seconds: Seconds = 0.0
     recovered: bool = False
+    excluded_by: Facts = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, config=CONFIG)
@@ -375,7 +379,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
         JobStarted, PlanChanged, PhaseStarted, TableProfiled, BeliefHeld, DecisionMade, QuestionAsked,
         QuestionAnswered, ActionTaken, FeedbackGiven, PartStaged, StageCompleted, DuplicatesFound, BatchCommitted,
         QuarantineSeen, EntityCompleted, RetryMade, Interrupted, Verified, JobFinished, LessonLearnt,
-        UndoStarted, BatchUndone, QuarantineRetried, BatchRetried, RowsDropped, CrosswalkExported, JobCleanedUp,
+        UndoStarted, BatchUndone, QuarantineRetried, BatchRetried, RowsDropped, QuarantineTolerated, CrosswalkExported, JobCleanedUp,
         WorkSpread,
         SyncStarted, GenerationStaged, BatchSynced, SyncCompleted,
         Rehearsed, StrayAllowed, Piloted,

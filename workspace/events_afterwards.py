@@ -3,7 +3,7 @@ taken out of the target."""
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -96,6 +96,14 @@ class RowsDropped(Event):
     batch: Count
     rows: Count
     clusters: FactsList = Field(default_factory=list)
+
+
+@dataclass(frozen=True, config=CONFIG)
+class QuarantineTolerated(Event):
+    """From now on the job may have so many rows in quarantine: a share of those read below 1, else rows."""
+
+    type: ClassVar[str] = "quarantine_tolerated"
+    most: Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, config=CONFIG)

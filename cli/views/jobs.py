@@ -17,6 +17,7 @@ _BY_OUTCOME = {
     "piloted": "piloted",
     "undone": "undone",
     "cleaned up": "cleaned up",
+    "too many in quarantine": "stopped",
 }
 _BY_CODE = {0: "done", 3: "done", 4: "waiting", 130: "interrupted"}
 

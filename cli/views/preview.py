@@ -71,8 +71,11 @@ def show_counts(console: Console, preview: Preview) -> None:
 
 def show_failures(console: Console, entity: EntityPreview) -> None:
     """What would be quarantined, what collides, and what changes on the way, of one entity."""
-    if entity.clusters or entity.changes or entity.duplicates:
+    left_out = {reason: count for reason, count in entity.excluded_by.items() if reason != "where"}
+    if entity.clusters or entity.changes or entity.duplicates or left_out:
         console.print(f"\n{entity.entity}", style="bold")
+    for reason, count in left_out.items():
+        console.print(f"  {count:>9,} excluded: {visible(reason, 60)}")
     for cluster in entity.clusters[:_MOST]:
         console.print(f"  {cluster.count:>9,} to quarantine: {visible(cluster.signature, 110)}")
     if len(entity.clusters) > _MOST:

@@ -36,6 +36,10 @@ def show(console: Console, job: str, state: State, holder: str | None) -> None:
     if progress.entities:
         console.print()
         show_entities(console, progress)
+        for name, entity in progress.entities.items():
+            left_out = [f"{n:,} {one_line(reason)}" for reason, n in entity.excluded_by.items() if reason != "where"]
+            if left_out:
+                console.print(f"{one_line(name)}: excluded: {', '.join(left_out)}")
     _show_decisions(console, progress)
     _show_list(console, "to attend to", [one_line(line) for line in progress.attend_next])
     _show_list(console, "next", next_commands(job, progress, holder))

@@ -31,6 +31,11 @@ def show(console: Console, job: str, found: Verification) -> None:
     for entity in found.entities:
         for problem in entity.problems:
             console.print(f"{entity.entity or job}: {one_line(problem)}", style="bold red")
+        left_out = [
+            f"{count:,} {one_line(reason)}" for reason, count in entity.excluded_by.items() if reason != "where"
+        ]
+        if left_out:
+            console.print(f"{entity.entity}: excluded: {', '.join(left_out)}")
         if entity.dropped:
             console.print(f"{entity.entity}: {entity.dropped:,} of the quarantined rows were dropped")
         for note in entity.notes:

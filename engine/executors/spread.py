@@ -10,12 +10,13 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.archive import Archive
 from engine.check import CheckedEntity
 from engine.collisions import Settler, all_compared
 from engine.context import Context
@@ -45,6 +46,7 @@ class Arrived:
     part: PartStaged
     landed: Landed | None
     seconds: float
+    excluded_by: Mapping[str, int]
 
 
 @dataclass
@@ -155,6 +157,8 @@ class Spread:
         assert isinstance(transformed, Transformed)
         self.changes.update(transformed.counts.changes)
         self._rows = max(self._rows, part.rows)
+        if archive := Archive.of(self._ctx.checked.plan, self._ctx.paths.job):
+            archive.keep(self._preparer.duck, self._entity, self._preparer.files(self._entity, part)[0], part.part)
         self._transformed.append((part, transformed))
 
     def _settle(self) -> None:
@@ -201,7 +205,9 @@ class Spread:
             staged = self._run.place.name(self._preparer.files(self._entity, batch.part)[0])
             made = (batch.transformed.out, batch.transformed.keys, *([batch.losers[0]] if batch.losers else []))
             self._run.place.remove(staged, *made)
-        return Arrived(batch.part, landed, time.monotonic() - batch.begun if landed else 0.0)
+        return Arrived(
+            batch.part, landed, time.monotonic() - batch.begun if landed else 0.0, batch.transformed.counts.excluded_by
+        )
 
     def _result(self, future: Future[Answer]) -> Transformed | Landed:
         while not future.done():
