@@ -15,8 +15,12 @@ from workspace.paths import JobPaths
 from workspace.state import state_at
 
 if TYPE_CHECKING:
+    from connectors.protocols import Catalogue, Source
+    from engine.check import CheckedPlan
     from engine.context import Context
     from engine.plan import Plan
+
+    Check = Callable[[Plan, Source, Catalogue], CheckedPlan]
 
 
 @contextmanager
@@ -27,9 +31,10 @@ def opened_job(
     *,
     progress: Callable[[Any], None],
     stop: Callable[[], bool],
+    check: Check | None = None,
 ) -> Iterator[Context]:
     """The job as the engine works on it, under the latest plan of its log. UsageError where it has none, or was
-    cleaned up."""
+    cleaned up. `check` holds the plan against both systems; as for a load without it."""
     from engine.plan import parse_plan
 
     with Workspace.open(paths) as workspace:
@@ -43,7 +48,7 @@ def opened_job(
     with (
         JobLock(paths),
         Workspace.open(paths, write=True) as workspace,
-        _context(paths, workspace, plan, dsns, belief.options.get("ledger_schema"), progress, stop) as context,
+        _context(paths, workspace, plan, dsns, belief.options.get("ledger_schema"), progress, stop, check) as context,
     ):
         mark = workspace.position
         try:
@@ -63,6 +68,7 @@ def _context(
     schema: str | None,
     progress: Callable[[Any], None],
     stop: Callable[[], bool],
+    check: Check | None,
 ) -> Iterator[Context]:
     from connectors.dsn import Dsn
     from engine.check import check_plan
@@ -70,6 +76,6 @@ def _context(
     from engine.prepare import try_queries
 
     with opened(*dsns, schema) as (source, target):
-        checked = check_plan(plan, source, target.catalogue())
+        checked = (check or check_plan)(plan, source, target.catalogue())
         try_queries(paths, checked)
         yield Context(paths, workspace, source, target, checked, Dsn.parse(dsns[0]).identity, progress, stop)

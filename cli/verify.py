@@ -39,13 +39,14 @@ def verify(
     (by the source, or null), `loaded`, `merged`, `excluded`, `quarantined` (of which `dropped`), `compared` (rows
     of the sample), `problems`, `notes`.
     """
+    from engine.check import check_readable
     from engine.verify import verify as reconcile
 
     paths = find_job(here(), job)
     with (
         stop_on_signals() as stop,
         LiveView(on_stderr(), "verify") as live,
-        opened_job(paths, source, target, progress=live, stop=stop) as context,
+        opened_job(paths, source, target, progress=live, stop=stop, check=check_readable) as context,
     ):
         found = reconcile(context, ask_source=ask_source, sample=sample)
         if not found.ok:

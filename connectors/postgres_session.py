@@ -6,7 +6,6 @@ Knows no table. Every statement of ours goes through `_reached`, so that the eng
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -18,20 +17,11 @@ from psycopg import sql
 
 from connectors.dsn import Dsn
 from connectors.postgres_connection import connect
+from connectors.postgres_errors import NotingCursor, statement_kind, told
 from connectors.protocols import RowsRefusedError, TargetLostError
-from workspace.errors import CatalogueError, ConnectError, JobFailedError
+from workspace.errors import ConnectError
 
 _CSV = pyarrow.csv.WriteOptions(include_header=False, quoting_style="all_valid", batch_size=4096)
-_PASSING = ("08", "40", "55P03", "57P01", "57P02", "57P03", "57014", "53300")
-_CODES = {
-    "23505": "unique",
-    "23514": "check",
-    "23503": "foreign_key",
-    "23502": "required",
-    "22001": "length",
-    "22003": "range",
-    "P0001": "trigger",
-}
 
 
 class PostgresSession:
@@ -45,11 +35,15 @@ class PostgresSession:
 
     def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
         connection = connect(self._dsn)
+        connection.cursor_factory = NotingCursor
         with connection.cursor() as cursor:
             # What text the server shows for a value must not hang on the user's settings: checksums compare it.
             cursor.execute(
                 "SET timezone = 'UTC'; SET datestyle = 'ISO, YMD'; SET intervalstyle = 'iso_8601'; SET bytea_output = 'hex'; SET extra_float_digits = 1"
             )
+            cursor.execute("SHOW statement_timeout")
+            row = cursor.fetchone()
+            self._statement_timeout = str(row[0]) if row else "0"
         return connection
 
     # -- transactions -----------------------------------------------------------------------------
@@ -157,7 +151,11 @@ class PostgresSession:
         try:
             yield
         except psycopg.Error as error:
-            raise _told(error, self.dsn, self._connection.closed or self._connection.broken) from None
+            connection = self._connection
+            raise told(
+                error, self.dsn, lost=connection.closed or connection.broken, kind=statement_kind(connection),
+                timeout=self._statement_timeout,
+            ) from None  # fmt: skip
 
 
 class _Blocks:
@@ -188,31 +186,3 @@ class _Blocks:
 
     def close(self) -> None:
         """Nothing to do: the COPY belongs to its cursor."""
-
-
-def _told(error: psycopg.Error, dsn: str, lost: bool) -> Exception:
-    state = error.sqlstate or ""
-    message = " ".join((error.diag.message_primary or str(error)).split())[:300]
-    if lost or (isinstance(error, psycopg.OperationalError) and not state) or state.startswith(_PASSING):
-        return TargetLostError(message)
-    if state.startswith(("22", "23")) or state == "P0001":
-        line = re.search(r"COPY [^,]+, line (\d+)(?:, column ([^:\n]+):)?", error.diag.context or "")
-        return RowsRefusedError(
-            _CODES.get(state, "cast" if state.startswith("22") else "database"),
-            message,
-            constraint=error.diag.constraint_name or "",
-            column=error.diag.column_name or (line[2] if line and line[2] else ""),
-            line=int(line[1]) if line else None,
-        )
-    if state == "42501":
-        return CatalogueError(
-            f"the target refuses: {message}",
-            where=dsn,
-            advice="grant the user of the target DSN what it needs",
-        )
-    advice = (
-        "free some space on the target and run `migrate resume`"
-        if state == "53100"
-        else "mend the cause and run `migrate resume`"
-    )
-    return JobFailedError(f"the target failed: {message}", where=dsn, advice=advice)

@@ -278,6 +278,11 @@ class TargetLostError(JobFailedError):
         super().__init__(what, where=where, advice=advice)
 
 
+class TargetBusyError(TargetLostError):
+    """The target answers, and something that may pass stood in the way: a deadlock, a lock, a time-out. `what` says what
+    it did with which kind of statement, `advice` what helps where that lasts."""
+
+
 class LeaseLostError(TargetLostError):
     """The lease under which a process writes batches isn't held by the process that has the job: it is gone, or it
     lost its connection and is about to take the lease again."""

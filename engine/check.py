@@ -80,6 +80,16 @@ class CheckedPlan:
 
 def check_plan(plan: Plan, source: Source, target: Catalogue) -> CheckedPlan:
     """The plan, checked. PlanError or CatalogueError (exit code 2) for the first thing that can't be."""
+    checked = check_readable(plan, source, target)
+    for entity in checked.entities:
+        updates = entity.plan.write == "upsert" or bool(entity.deferred)
+        needed = ["insert", "select", *(["update"] if updates else [])]
+        _check_privileges(entity.plan, entity.target, needed, f"entities.{entity.name}.to")
+    return checked
+
+
+def check_readable(plan: Plan, source: Source, target: Catalogue) -> CheckedPlan:
+    """As `check_plan`, for who only reads what was loaded: the user needs no right but to select."""
     if not plan.entities:
         raise PlanError("the plan has no entities", where="entities", advice="`migrate plan draft` writes some")
     for name in plan.entities:
@@ -91,12 +101,8 @@ def check_plan(plan: Plan, source: Source, target: Catalogue) -> CheckedPlan:
     tables = {name: target_table(name, entity, target) for name, entity in plan.entities.items()}
     order, deferred = load_order(plan, tables)
     for name, entity in plan.entities.items():
-        updates = entity.write == "upsert" or any(name == deferring for deferring, _ in deferred)
-        _check_privileges(
-            entity, tables[name], ["insert", "select", *(["update"] if updates else [])], f"entities.{name}.to"
-        )
-    checked = [_entity(name, plan, source, tables[name], deferred) for name in order]
-    return CheckedPlan(plan, tuple(checked))
+        _check_privileges(entity, tables[name], ["select"], f"entities.{name}.to")
+    return CheckedPlan(plan, tuple(_entity(name, plan, source, tables[name], deferred) for name in order))
 
 
 def check_loaded(plan: Plan, target: Catalogue) -> CheckedPlan:

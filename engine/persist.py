@@ -8,8 +8,8 @@ from typing import TypeVar
 import stamina
 import stamina.instrumentation
 
-from connectors.protocols import RowsRefusedError, TargetLostError
-from engine.context import Context
+from connectors.protocols import RowsRefusedError, TargetBusyError, TargetLostError
+from engine.context import Context, Progress
 from workspace.errors import InterruptedJobError, JobFailedError
 from workspace.events import RetryMade
 
@@ -44,11 +44,10 @@ def persist(
                     return act()
                 except TargetLostError as error:
                     ctx.workspace.record(RetryMade(what, attempt_number, str(error)[:200]))
+                    ctx.progress(Progress("again", f"{what}, try {attempt_number}: {str(error)[:80]}"))
                     raise
     except TargetLostError as error:
-        raise JobFailedError(
-            f"the target is gone: {error}", where=ctx.target.dsn, advice=f"when it is back: `{again}`"
-        ) from None
+        raise given_up(error, attempt_number, ctx.target.dsn, again) from None
     except RowsRefusedError as error:
         raise JobFailedError(
             f"the target refused our own records: {error.message}",
@@ -56,6 +55,15 @@ def persist(
             advice=f"report this; `{again}` goes on",
         ) from None
     raise AssertionError("unreachable")
+
+
+def given_up(error: TargetLostError, tries: int, dsn: str, again: str) -> JobFailedError:
+    """What ends the job when trying again didn't help, told as what it is; `again` is the command that goes on."""
+    if isinstance(error, TargetBusyError):
+        return JobFailedError(
+            f"{error.what}, {tries} times in a row", where=dsn, advice=f"{error.advice}; then `{again}`"
+        )
+    return JobFailedError(f"the target is gone: {error}", where=dsn, advice=f"when it is back: `{again}`")
 
 
 def stop_if_asked(ctx: Context, again: str = "migrate resume") -> None:

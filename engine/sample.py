@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from connectors.protocols import Column
-from engine.check import CheckedEntity, CheckedPlan, check_plan
+from engine.check import CheckedEntity, CheckedPlan, check_readable
 from engine.context import Context
 from engine.plan import parse_plan
 from engine.prepare import Preparer
@@ -170,7 +170,7 @@ def _checked(ctx: Context, version: int, entity: str) -> CheckedPlan:
         if isinstance(event, PlanChanged) and event.version == version != ctx.checked.plan.version:
             plan = parse_plan(event.plan, f"plan version {version}")
             if entity in changed_fields(plan, ctx.checked.plan):
-                return check_plan(plan, ctx.source, ctx.target.catalogue())
+                return check_readable(plan, ctx.source, ctx.target.catalogue())
     return ctx.checked
 
 

@@ -23,8 +23,9 @@ from engine.context import Progress
 from engine.faults import fault_point
 from engine.generation import generations
 from engine.loaded import loaded_entity
+from engine.persist import given_up
 from engine.undo_batch import BatchTakenBack, take_back
-from workspace.errors import InterruptedJobError, JobFailedError, PlanError, UsageError
+from workspace.errors import InterruptedJobError, PlanError, UsageError
 from workspace.events import BatchUndone, RetryMade, UndoStarted
 from workspace.log import Workspace
 from workspace.paths import JobPaths
@@ -271,12 +272,10 @@ class Undo:
                         return act()
                     except TargetLostError as error:
                         self._workspace.record(RetryMade(what, number, str(error)[:200]))
+                        self._progress(Progress("again", f"{what}, try {number}: {str(error)[:80]}"))
                         raise
         except TargetLostError as error:
-            raise JobFailedError(
-                f"the target is gone: {error}", where=self._target.dsn,
-                advice=f"when it is back: `migrate undo {self._paths.job}`",
-            ) from None  # fmt: skip
+            raise given_up(error, number, self._target.dsn, f"migrate undo {self._paths.job}") from None
         raise AssertionError("unreachable")
 
     def _stop_if_asked(self) -> None:

@@ -22,7 +22,7 @@ from cli.views.pace import Pace, duration, left_text, pace_text, rows_text, spee
 from cli.views.text import visible
 
 LINE_SECONDS = 3.0
-_BY_TABLE = ("survey", "match", "verify")
+_BY_TABLE = ("survey", "match", "verify", "again")
 _AT_MOST = 14  # entities shown, the latest; a terminal of 24 lines holds them
 
 Clock = Callable[[], float]

@@ -41,6 +41,8 @@ def show(console: Console, job: str, state: State, holder: str | None) -> None:
             if left_out:
                 console.print(f"{one_line(name)}: excluded: {', '.join(left_out)}")
     _show_decisions(console, progress)
+    for what, tried in progress.attempts.items():
+        console.print(f"tried again {tried.count:,} times: {one_line(what)}: {one_line(tried.error)}")
     _show_list(console, "to attend to", [one_line(line) for line in progress.attend_next])
     _show_list(console, "next", next_commands(job, progress, holder))
 
