@@ -39,8 +39,9 @@ from agent.unmapped import reasons
 from agent.valuemaps import decide_values
 from agent.zones import ZONE, check_zone, look_at_clock, zone_matter
 from connectors.protocols import Catalogue, Source, Table
-from engine.expressions import Compiler, columns_of
+from engine.expressions import Compiler
 from engine.plan import Plan
+from engine.syntax import columns_of
 from workspace.errors import ExpressionError, UsageError
 from workspace.events import PhaseStarted
 from workspace.experience_store import ExperienceStore

@@ -12,7 +12,7 @@ from typing import Any
 from agent.countries import check_country
 from agent.matter import EXPRESSIONS, NONE, SQL
 from agent.zones import check_zone
-from engine.expressions import parse_expression
+from engine.syntax import parse_expression
 from workspace.errors import UsageError
 from workspace.events import DecisionMade, QuestionAnswered, QuestionAsked
 from workspace.log import Workspace

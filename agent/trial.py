@@ -14,9 +14,10 @@ import pyarrow as pa
 from agent.profile import shape
 from connectors.protocols import Column
 from engine.casts import cast_to
-from engine.expressions import Compiler, Piece, columns_of
+from engine.expressions import Compiler, Piece
 from engine.functions.register import register
 from engine.query import identifier
+from engine.syntax import columns_of
 from workspace.errors import PlanError
 
 TRIED = 2_000  # rows

@@ -10,12 +10,12 @@ import re
 from dataclasses import dataclass
 
 from connectors.protocols import Catalogue, Column, Kind, Source, Table
-from engine.expressions import columns_of
 from engine.known_names import listed, near
 from engine.load_order import load_order
 from engine.merge_plan import check_merge
 from engine.names import check_source_names, check_target_names
 from engine.plan import EntityPlan, FieldPlan, Plan, Watermark
+from engine.syntax import columns_of
 from workspace.errors import CatalogueError, PlanError
 
 # It is a folder's name too.

@@ -14,9 +14,10 @@ from pathlib import Path
 from connectors.protocols import Column, Kind
 from engine.casts import HASHED_KINDS, cast_to
 from engine.check import CheckedEntity, CheckedField
-from engine.expressions import Compiler, Piece, columns_of
+from engine.expressions import Compiler, Piece
 from engine.plan import Plan
 from engine.query import EXCLUDED, LOADED, QUARANTINED, Query, identifier, literal
+from engine.syntax import columns_of
 from workspace.errors import PlanError
 
 NAMESPACE_URL = uuid.NAMESPACE_URL

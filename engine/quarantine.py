@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from connectors.records import Totals
 from connectors.target import Target
-from engine.expressions import columns_of
 from engine.faults import fault_point
 from engine.plan import Plan
+from engine.syntax import columns_of
 from workspace.errors import UsageError
 from workspace.events import BatchRetried, RowsDropped
 from workspace.log import Workspace

@@ -10,7 +10,7 @@ from agent.draft import Draft, draft
 from agent.lexicon import column_meaning, nearness, table_nearness
 from agent.questions import open_questions
 from connectors.dsn import open_source
-from engine.expressions import columns_of
+from engine.syntax import columns_of
 from tests.agent_families import Family, load, names
 from workspace.log import Workspace
 from workspace.paths import JobPaths

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from engine.duck import open_duck
-from engine.expressions import ALLOWED_NAMES, Compiler, columns_of, functions_of, parse_expression
+from engine.expressions import ALLOWED_NAMES, Compiler
 from engine.query import identifier, literal
+from engine.syntax import columns_of, functions_of, parse_expression
 from workspace.errors import ExpressionError
 from workspace.paths import JobPaths
 

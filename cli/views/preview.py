@@ -22,7 +22,7 @@ _MOST = 8  # clusters and collisions shown of an entity
 
 def origins(plan: Plan) -> Origins:
     """By entity and target column, the source columns it is made of; empty for a default."""
-    from engine.expressions import columns_of
+    from engine.syntax import columns_of
 
     return {
         name: {
