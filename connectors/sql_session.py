@@ -121,15 +121,21 @@ class SqlSession:
         """Puts text columns of rows, numbered by `_ph_i` from 1, in a temporary table; the table.
 
         What stands in it is exactly what was given: all its columns are text, and nothing is converted on the way."""
-        quoted = self._engine.dialect.identifier_preparer.quote
         self.execute(sa.text(f"DROP {self._temporary} TABLE IF EXISTS {STAGED}"))
-        listed = "".join(f", {quoted(name)} {self._text_type}" for name in columns)
-        self.execute(
-            sa.text(f"CREATE TEMPORARY TABLE {STAGED} (_ph_i INTEGER PRIMARY KEY{listed})".replace(":", "\\:"))
-        )
+        listed = "".join(f", {self._in_text(name)} {self._text_type}" for name in columns)
+        self.execute(sa.text(f"CREATE TEMPORARY TABLE {STAGED} (_ph_i INTEGER PRIMARY KEY{listed})"))
         numbers = pa.array(map(str, range(1, rows.num_rows + 1)), pa.string())
         self._fill(STAGED, ["_ph_i", *columns], [numbers, *(rows[name] for name in columns)])
         return sa.table(STAGED, sa.column("_ph_i"), *(sa.column(name, sa.Text()) for name in columns))
+
+    def _in_text(self, name: str) -> str:
+        """A name quoted for the text of a statement: its colons are no parameters there, and where the driver wants a
+        `%` twice, SQLAlchemy doubles those of the text by itself."""
+        dialect = self._engine.dialect
+        quoted = dialect.identifier_preparer.quote(name)
+        if dialect.paramstyle in ("format", "pyformat"):
+            quoted = quoted.replace("%%", "%")
+        return quoted.replace(":", "\\:")
 
     def _fill(self, table: str, names: Sequence[str], columns: Sequence[Any]) -> None:
         """Inserts rows of text by many sets of parameters: the road that every database has."""

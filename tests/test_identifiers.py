@@ -62,6 +62,7 @@ def rows_for(names: list[str]) -> list[list[str | None]]:
     return [[*head, *(f"{head[0]} {i} '\";%s\\" for i in range(len(names)))] for head in heads]
 
 
+ID, QTY = 'i"d;', 'q"ty'
 HEADS = ["the;key", "qty;", "boss'", 'ki"nd', "wh;ere"]
 
 
@@ -318,3 +319,57 @@ def test_a_table_without_a_key_is_said_to_be_read_in_one_piece(
     job.load()
     assert job.verified().ok
     assert sorted(map(str, postgres_database.rows("SELECT line FROM log"))) == ["('x',)", "('x',)", "(None,)"]
+
+
+@pytest.mark.parametrize("system", ["sqlite", "mariadb"])
+def test_other_targets(request: pytest.FixtureRequest, tmp_path: Path, system: str) -> None:
+    """The same names in targets that aren't PostgreSQL: loaded, verified, retried and taken back."""
+    names = NAMES if system == "mariadb" else [*NAMES, *EMOJI]
+    made = tmp_path / "a.db"
+    with sqlite3.connect(made) as connection:
+
+        def double(name: str) -> str:
+            return '"' + name.replace('"', '""') + '"'
+
+        columns = ", ".join(f"{double(n)} text" for n in [*HEADS, *names])
+        connection.execute(f"CREATE TABLE {double(TABLE)} ({columns}, PRIMARY KEY ({double(HEADS[0])}))")
+        marks = ", ".join("?" for _ in [*HEADS, *names])
+        connection.executemany(f"INSERT INTO {double(TABLE)} VALUES ({marks})", rows_for(names))
+    connection.close()
+    columns = ["ki%nd", *map(name_for, names)]
+
+    def quote(name: str) -> str:
+        return "`" + name.replace("`", "``") + "`" if system == "mariadb" else double(name)
+
+    listed = ", ".join(f"{quote(name)} text" for name in columns)
+    create = f"CREATE TABLE {quote(TARGET)} ({quote(ID)} bigint PRIMARY KEY, {quote(QTY)} int, {quote('bo;ss')} bigint, {listed})"
+    select = f"SELECT {', '.join(map(quote, [QTY, 'bo;ss', *columns]))} FROM {quote(TARGET)} ORDER BY {quote(ID)}"
+    if system == "mariadb":
+        database: Database = request.getfixturevalue("mariadb_database")
+        connected: Any = request.getfixturevalue("mariadb").connect(database.name)
+        connected.cursor().execute(create)
+        dsn = database.dsn
+    else:
+        connected = sqlite3.connect(tmp_path / "target.db", isolation_level=None)
+        connected.execute(create)
+        dsn = f"sqlite:///{tmp_path / 'target.db'}"
+
+    def held() -> list[list[Any]]:
+        cursor = connected.cursor()
+        cursor.execute(select)
+        return [list(row) for row in cursor.fetchall()]
+
+    job = EngineJob(str(tmp_path), "job", plan_for(names, TABLE), f"sqlite:///{made}", dsn, batch_rows=2)
+    with job.running() as ctx:
+        ctx.workspace.record(PlanChanged(1, job.plan, "file"))
+        load(ctx)
+    result = job.verified()
+    assert result.ok, [e.problems for e in result.entities]
+    assert [(e.read, e.loaded, e.excluded, e.quarantined, e.compared) for e in result.entities] == [(4, 2, 1, 1, 2)]
+    assert [e.inserted for e in job.retry(plan=plan_for(names, TABLE, mended=True)).entities] == [1]
+    assert job.verified().ok
+    wanted = [[7, 2, "%s \\ {0}"], [8, None, "2"], [None, 1, "%s \\ {0}"]]
+    assert held() == [[*head, *row[5:]] for head, row in zip(wanted, rows_for(names), strict=False)]
+    assert job.latest().undo().refused == 0
+    assert held() == []
+    connected.close()
