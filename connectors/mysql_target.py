@@ -30,10 +30,11 @@ from connectors.mysql_catalogue import read_tables
 from connectors.mysql_connection import LOST, connect_to_write, driver, error_parts
 from connectors.mysql_grants import write_grants
 from connectors.protocols import Catalogue, Column, Kind, RowsRefusedError, Table, TargetLostError, UniqueKey
+from connectors.sql_removal import SqlRemoval
 from connectors.sql_rows import BETWEEN, NOTHING, Sql
 from connectors.sql_schema import JOB, PREFIX
 from connectors.sql_session import STAGED
-from connectors.sql_target import SCHEMA, SqlTarget
+from connectors.sql_target import SCHEMA
 from workspace.errors import CatalogueError, JobFailedError, JobLockedError
 
 _STATELESS = (
@@ -48,7 +49,7 @@ _CODES = {
 }  # fmt: skip
 
 
-class MysqlTarget(SqlTarget):
+class MysqlTarget(SqlRemoval):
     """A MySQL or MariaDB database to write to."""
 
     _begin = "START TRANSACTION"

@@ -63,8 +63,6 @@ _CLEAR = {Kind.BOOLEAN: "false", Kind.INTEGER: "0"}
 class PostgresRemoval(PostgresSynced):
     """Rows that leave, through one session."""
 
-    takes_out = True
-
     def remove_rows(self, entity: LoadedEntity, keys: Sequence[str], *, edited: bool) -> tuple[int, list[StayingRow]]:
         """Deletes the rows of these source keys, with their crosswalk: how many; and those that stay, with the reason:
         they were there before the job, somebody edited them (unless `edited`), or a row that stays refers to them."""

@@ -20,6 +20,7 @@ from connectors.sql_schema import (
     JOB,
     KEPT,
     LEDGER,
+    MARKED,
     METADATA,
     QUARANTINE,
     RETRIED,
@@ -27,7 +28,7 @@ from connectors.sql_schema import (
     SYNCED,
 )
 
-_OF_JOBS = (QUARANTINE, RETRIED, HELD_BEFORE, SUPERSEDED, SYNCED, KEPT, LEDGER)
+_OF_JOBS = (QUARANTINE, RETRIED, HELD_BEFORE, SUPERSEDED, SYNCED, KEPT, MARKED, LEDGER)
 
 _X = CROSSWALK.c
 

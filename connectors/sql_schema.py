@@ -172,6 +172,13 @@ KEPT = _table(
     _number("asked"),
     sa.Column("edited_hash", Exact(36)),
 )
+MARKED = _table(
+    "marked",
+    _number("job_id", primary_key=True),
+    _number("entity_id", primary_key=True),
+    sa.Column("old_id", Exact(1500), primary_key=True),
+)
+"""Rows that got the deletion marker from a sync."""
 
 
 def _create(connection: sa.Connection) -> None:

@@ -12,13 +12,11 @@ from dataclasses import asdict
 import pyarrow as pa
 import sqlalchemy as sa
 
-from connectors.protocols import Column
-from connectors.records import KeptEdit, LoadedEntity, StayingRow, SyncCounts
+from connectors.records import KeptEdit, LoadedEntity, SyncCounts
 from connectors.sql_cleanup import SqlCleanup
 from connectors.sql_records import AT_ONCE
 from connectors.sql_rows import table_of
 from connectors.sql_schema import CROSSWALK, KEPT, QUARANTINE, RETRIED, SUPERSEDED, SYNCED
-from workspace.errors import CatalogueError
 
 _S = SUPERSEDED.c
 
@@ -101,25 +99,6 @@ class SqlSynced(SqlCleanup):
             rows = self.read(these.with_for_update(of=t))
             found += [_plain(old) for old, noted, now in rows if _hash(noted) != _hash(now)]
         return found
-
-    takes_out = False
-
-    def remove_rows(self, entity: LoadedEntity, keys: Sequence[str], *, edited: bool) -> tuple[int, list[StayingRow]]:
-        """Never asked for, since `takes_out` is False. CatalogueError."""
-        raise CatalogueError("a sync takes no rows out of such a target", where=self.dsn)
-
-    def mark_rows(
-        self, entity: LoadedEntity, marker: Column, keys: Sequence[str], *, edited: bool
-    ) -> tuple[int, list[StayingRow]]:
-        """Never asked for, since `takes_out` is False. CatalogueError."""
-        raise CatalogueError("a sync marks no rows in such a target", where=self.dsn)
-
-    def unmark_rows(self, entity: LoadedEntity, marker: Column, keys: Sequence[str]) -> None:
-        """Nothing: no row was marked."""
-
-    def marked_keys(self, entity: str) -> list[str]:
-        """None: no row was marked."""
-        return []
 
     def kept_edits(self, entity: str) -> list[KeptEdit]:
         """The entity's rows that stay as they were edited, by source key."""

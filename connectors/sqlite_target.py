@@ -22,9 +22,9 @@ from sqlalchemy.pool import NullPool
 
 from connectors.grants import Grant, TableUse
 from connectors.protocols import Catalogue, Column, Kind, RowsRefusedError, Table, TargetLostError, UniqueKey
+from connectors.sql_removal import SqlRemoval
 from connectors.sql_rows import BETWEEN, NOTHING, Sql
 from connectors.sql_schema import PREFIX
-from connectors.sql_target import SqlTarget
 from connectors.sqlite import SqliteSource, affinity
 from workspace.errors import CatalogueError, JobFailedError
 
@@ -35,7 +35,7 @@ _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 _NOT_AS_IT_IS = "user-defined function raised exception"
 
 
-class SqliteTarget(SqlTarget):
+class SqliteTarget(SqlRemoval):
     """A SQLite file to write to."""
 
     _begin = "BEGIN IMMEDIATE"

@@ -14,8 +14,6 @@ from connectors.records import EditedRow, KeptEdit, LoadedEntity, StayingRow, Sy
 class LaterGenerations(Protocol):
     """Rows of the stage that others took the place of, rows that were edited in the target, and rows that leave it."""
 
-    takes_out: bool  # True where a sync can take rows out, or mark them as deleted
-
     def superseded_rows(self, entity: str) -> dict[int, int]:
         """The entity's rows of the stage that are read no longer, since a sync brought others: number to batch."""
         ...

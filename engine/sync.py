@@ -256,10 +256,6 @@ class Sync:
 
 def _check_rights(ctx: Context, deletes: Deletes) -> None:
     """UsageError, PlanError, CatalogueError where what may have to be done can't be."""
-    if deletes != "keep" and not ctx.target.takes_out:
-        raise UsageError(
-            "a sync takes rows out of PostgreSQL alone, so far", where="--deletes", advice="leave it out: the rows stay"
-        )
     verbs = ["update", *(["delete"] if deletes == "delete" else [])]
     for entity in ctx.checked.entities:
         held, marker = entity.target.privileges, entity.plan.deleted
