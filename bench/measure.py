@@ -40,10 +40,12 @@ class Measured:
 
 def measure(command: Sequence[str], folder: Path, environment: Mapping[str, str], limit: float) -> Measured:
     """Runs a command in a folder to its end, or kills it after `limit` seconds. OSError where it can't be started."""
+    # where a shell keeps Python from writing bytecode, each start would compile all anew, and that be measured
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with tempfile.TemporaryFile() as said:
         started = time.monotonic()
         process = subprocess.Popen(
-            command, cwd=folder, env={**os.environ, **environment},
+            command, cwd=folder, env={**inherited, **environment},
             stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
         )  # fmt: skip
         watch = _Watch(process.pid, started + limit)
