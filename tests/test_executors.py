@@ -20,6 +20,7 @@ from pyftpdlib.servers import FTPServer
 
 from engine import collisions
 from engine.collisions import all_compared
+from engine.context import Progress
 from engine.executors import dask_cluster
 from engine.executors.choice import Choice
 from engine.load import load
@@ -28,7 +29,7 @@ from sample_data.servers import Database, PostgresServer
 from tests.engine_jobs import EngineJob
 from tests.executor_jobs import BATCHES, a_job, hold, inline, outcome, until
 from workspace.errors import ConnectError, InterruptedJobError, JobFailedError, UsageError
-from workspace.events import BatchCommitted, WorkSpread
+from workspace.events import BatchCommitted, RetryMade, WorkSpread
 from workspace.paths import JobPaths
 
 
@@ -253,3 +254,23 @@ def test_a_scheduler_that_does_not_answer_is_one_line(monkeypatch: pytest.Monkey
     with pytest.raises(ConnectError, match="no Dask scheduler answers") as caught:
         chosen.check(JobPaths(tmp_path, "j").create(), "packhorse")
     assert caught.value.where == "dask://127.0.0.1:1"
+
+
+def test_a_target_that_restarts_is_waited_for_and_the_lease_goes_on(
+    undisturbed: dict[str, str], postgres_to_crash: PostgresServer, tmp_path: Path
+) -> None:
+    """The driver, which only waits meanwhile, has its lease again, and the workers go on under it."""
+    job = a_job(postgres_to_crash.new_database(), tmp_path, "local:2")
+    restarted: list[int] = []
+
+    def restart_once(step: Progress) -> None:
+        if (step.phase, step.entity) == ("load", "people") and not restarted:
+            restarted.append(step.rows_done)
+            postgres_to_crash.restart()
+
+    with job.running() as ctx:
+        load(replace(ctx, progress=restart_once))
+        retried = [e.event for e in ctx.workspace.events(types=[RetryMade])]
+        assert verify(ctx).ok
+    assert any(isinstance(e, RetryMade) and e.what.startswith("batch") for e in retried)
+    assert outcome(job) == undisturbed
