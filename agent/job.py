@@ -18,7 +18,7 @@ from agent.ladder import AUTONOMY, Ladder
 from agent.loop import Loop, last_plan
 from agent.models.protocol import Encoder, Model
 from agent.questions import Question, open_questions, question_of, read_answer
-from agent.recovery import recover
+from agent.recovery import finish_redrive, recover
 from agent.remedy import Applied, find_remedies
 from connectors.dsn import Dsn, open_source, open_target
 from connectors.protocols import Catalogue, Source
@@ -27,6 +27,7 @@ from engine.check import CheckedPlan, check_plan
 from engine.context import Context, Progress
 from engine.course import load_on_course
 from engine.executors.choice import INLINE, Choice
+from engine.generation import open_redrive
 from engine.load import LoadOutcome
 from engine.plan import Plan, dump_plan, load_plan
 from engine.prepare import try_queries
@@ -250,6 +251,9 @@ class Run:
         return drafted, check_plan(plan, self._source, self._catalogue)
 
     def _phases(self, given: Plan | None) -> JobOutcome:
+        last = last_plan(self.workspace)
+        if last is not None and open_redrive(self.workspace) is not None:
+            finish_redrive(self.context(check_plan(last, self._source, self._catalogue)))
         drafted, checked = self.checked(given)
         held = drafted.held if drafted is not None else {}
         begun = self.begun()

@@ -1,14 +1,14 @@
-"""What the load met and the draft could not foresee, and what a person answered since: rows of the quarantine get
-another chance, rows that are loaded are left alone.
+"""What the load met and the draft could not foresee, and what a person answered since.
 
 A value that no map had places itself, or is asked about; an answer that came after the rows had moved brings in the
-rows that waited for it.
+rows, and the fields, that waited for it. What rows were loaded by is never decided anew.
 """
 
 from __future__ import annotations
 
 import html
 from collections import Counter
+from dataclasses import replace
 
 from agent.ladder import Ladder
 from agent.valuemaps import place_values
@@ -17,6 +17,7 @@ from engine.check import CheckedPlan
 from engine.context import Context
 from engine.plan import EntityPlan, FieldPlan, Plan
 from engine.quarantine import QuarantinedRow, failing_value, quarantined_rows
+from engine.redrive import Redrive, check_grown, grown_plan
 from engine.retry import Retry
 from engine.retry_plan import check_next
 from workspace.events import QuarantineSeen
@@ -31,9 +32,10 @@ MOST_VALUES = 500
 def recover(
     ctx: Context, wished: Plan, target: Catalogue, ladder: Ladder, experience: ExperienceStore | None
 ) -> CheckedPlan:
-    """Gives rows of the quarantine another chance, where what they wait for is known by now; the plan that holds then.
+    """Gives rows of the quarantine another chance, where what they wait for is known by now, and brings fields that
+    waited for an answer into rows that are loaded; the plan that holds then.
 
-    `wished` is the plan as it would be drafted now. Rows go by `engine.retry`, exactly once."""
+    `wished` is the plan as it would be drafted now. Rows go by `engine.retry` and `engine.redrive`, exactly once."""
     loaded = ctx.checked.plan
     unplaced = Unplaced(loaded)
     for entity, signature in _unmapped(ctx):
@@ -41,12 +43,25 @@ def recover(
             unplaced.take(row)
     maps = {name: {**values, **loaded.value_maps.get(name, {})} for name, values in wished.value_maps.items()}
     wished = wished.model_copy(update={"value_maps": {**loaded.value_maps, **maps}})
-    late = late_plan(loaded, place(unplaced, wished, target, ladder, experience))
-    if late is None:
+    wished = place(unplaced, wished, target, ladder, experience)
+    late = late_plan(loaded, wished)
+    if late is not None:
+        following = check_next(ctx, late)
+        Retry(ctx, checked=following).run()
+        ctx = replace(ctx, checked=following)
+    plan, names = grown_plan(ctx.checked.plan, wished)
+    if not names:
         return ctx.checked
-    following = check_next(ctx, late)
-    Retry(ctx, checked=following).run()
-    return following
+    grown = check_grown(ctx, plan)
+    Redrive(replace(ctx, checked=grown), ctx.checked, names).run()
+    return grown
+
+
+def finish_redrive(ctx: Context) -> None:
+    """Ends what a run before this one began to bring into loaded rows. `ctx` has the job's last plan."""
+    begun = Redrive.going_on(ctx)
+    if begun is not None:
+        begun.run()
 
 
 def _unmapped(ctx: Context) -> list[tuple[str, str]]:

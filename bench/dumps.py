@@ -22,9 +22,14 @@ _ENGINE = {
     "FROM packhorse.crosswalk x JOIN packhorse.entity e ON e.id = x.entity_id",
     QUARANTINE: "SELECT e.name AS entity, q.key, q.field, q.code "
     "FROM packhorse.quarantine q JOIN packhorse.entity e ON e.id = q.entity_id WHERE q.status = 'open'",
-    LEDGER: "SELECT e.name AS entity, sum(l.read) AS read, sum(l.excluded) AS excluded, "
-    "sum(l.quarantined) AS quarantined, sum(l.inserted + l.updated + l.unchanged) AS loaded "
-    "FROM packhorse.ledger l JOIN packhorse.entity e ON e.id = l.entity_id WHERE l.step % 2 = 1 AND l.undone_at IS NULL GROUP BY e.name",
+    LEDGER: "SELECT e.name AS entity, sum(l.read) - coalesce(max(s.rows), 0) AS read, "
+    "sum(l.excluded) - coalesce(max(s.excluded), 0) AS excluded, "
+    "sum(l.quarantined) - coalesce(max(s.quarantined), 0) AS quarantined, "
+    "sum(l.inserted + l.updated + l.unchanged) - coalesce(max(s.loaded), 0) AS loaded "
+    "FROM packhorse.ledger l JOIN packhorse.entity e ON e.id = l.entity_id LEFT JOIN (SELECT entity_id, count(*) AS rows, "
+    "count(*) FILTER (WHERE outcome = 'excluded') AS excluded, count(*) FILTER (WHERE outcome = 'quarantined') AS quarantined, "
+    "count(*) FILTER (WHERE outcome = 'loaded') AS loaded FROM packhorse.superseded GROUP BY 1) s ON s.entity_id = e.id "
+    "WHERE l.step % 2 = 1 AND l.undone_at IS NULL GROUP BY e.name",
 }
 
 _TABLES = """

@@ -243,6 +243,7 @@ class _Evaluation:
         if scored is not None:
             self._notes += [f"wrong {'.'.join(p[1:])}: wanted {w}, got {g}" for p, w, g in scored.wrong]
             self._notes += [f"extra {'.'.join(p[1:])}: {g}" for p, g in scored.extra]
+            self._notes += [f"left out {'.'.join(p[1:])}: nobody was asked" for p in scored.missing]
         return Result(
             self._scenario.name, self._scenario.family, self._scenario.split, self._setting.name,
             completed=outcome == "done" and right, outcome=outcome,

@@ -27,6 +27,11 @@ SELECT {job}, {entity}, {batch}, o.of_batch, o.n, CASE
 _FREE = (
     "DELETE FROM {schema}.quarantine q USING {place} o WHERE (q.job_id, q.entity_id, q.row) = ({job}, {entity}, o.n)"
 )
+_REHASH = """
+UPDATE {schema}.crosswalk x SET target_hash = ({hash})::uuid, reference_hash = ({reference})::uuid
+  FROM {place} k, {table} t
+ WHERE (x.entity_id, x.old_id) = ({entity}, k.old_id) AND {same}
+"""
 _FORGET_KEPT = """
 DELETE FROM {schema}.kept k USING {place} l WHERE (k.job_id, k.entity_id, k.old_id) = ({job}, {entity}, l.old_id)
 """
@@ -80,6 +85,20 @@ class PostgresSynced(PostgresUndone):
             **self._named(entity.name, 0, place),
         )  # fmt: skip
         return [row[0] for row in self.read(statement)]
+
+    def rehash(self, entity: LoadedEntity, keys: Sequence[str]) -> None:
+        """Takes what the rows of these source keys hold now for what was written: their checksums are over other columns
+        than before. Rows that aren't there are nothing here."""
+        if not keys:
+            return
+        place = self.temporary("packhorse_rehashed", "old_id text", _texts(old_id=keys))
+        self.execute(
+            sql.SQL(_REHASH).format(
+                hash=found_row(entity).hash, reference=found_row(entity).reference, table=name_of(entity.table),
+                same=same_row(entity.identity, "t", "x"),
+                schema=sql.Identifier(self.schema), entity=sql.Literal(self.entity_id(entity.name)), place=place,
+            )
+        )  # fmt: skip
 
     def note_kept(self, entity: LoadedEntity, batch: int, looked_at: Sequence[str], kept: Sequence[KeptEdit]) -> None:
         """Notes which of the rows `looked_at` (source keys) stay as they were edited; the others are noted no longer."""

@@ -63,6 +63,20 @@ class SqlSynced(SqlCleanup):
             self.execute(sa.insert(SUPERSEDED), rows)
             self.execute(sa.delete(QUARANTINE).where(*self._mine(QUARANTINE, entity), held.row.in_(numbers)))
 
+    def rehash(self, entity: LoadedEntity, keys: Sequence[str]) -> None:
+        """Takes what the rows of these source keys hold now for what was written: their checksums are over other columns
+        than before. Rows that aren't there are nothing here."""
+        x, t = CROSSWALK.c, table_of(entity.table).alias("t")
+        found = self._found(entity, t)
+        asked = sa.select(x.old_id, found.hash, found.reference)
+        asked = asked.select_from(CROSSWALK.join(t, self._same_row(entity.identity, t, x.new_id)))
+        mine = x.entity_id == self.entity_id(entity.name)
+        statement = sa.update(CROSSWALK).where(mine, x.old_id == sa.bindparam("k"))
+        statement = statement.values(target_hash=sa.bindparam("h"), reference_hash=sa.bindparam("r"))
+        for start in range(0, len(keys), AT_ONCE):
+            rows = self.read(asked.where(mine, x.old_id.in_(list(keys[start : start + AT_ONCE]))))
+            self.execute(statement, [{"k": old, "h": hash_, "r": reference} for old, hash_, reference in rows])
+
     def note_kept(self, entity: LoadedEntity, batch: int, looked_at: Sequence[str], kept: Sequence[KeptEdit]) -> None:
         """Notes which of the rows `looked_at` (source keys) stay as they were edited; the others are noted no longer."""
         k = KEPT.c

@@ -39,6 +39,11 @@ class LaterGenerations(Protocol):
         """Locks the rows of these source keys, and gives those whose deferred references are not what was filled."""
         ...
 
+    def rehash(self, entity: LoadedEntity, keys: Sequence[str]) -> None:
+        """Takes what the rows of these source keys hold now for what was written: their checksums are over other columns
+        than before. Rows that aren't there are nothing here."""
+        ...
+
     def note_kept(self, entity: LoadedEntity, batch: int, looked_at: Sequence[str], kept: Sequence[KeptEdit]) -> None:
         """Notes which of the rows `looked_at` (source keys) stay as they were edited, with the checksum of what they hold
         now; the others are noted no longer."""

@@ -47,6 +47,7 @@ SYNC_POINTS = (
     "sync between passes",
     "sync before completed",
 )
+REDRIVE_POINTS = ("redrive begun",)
 REHEARSAL_POINTS = ("rehearsal begun", "rehearsal done", "pilot cut")
 hook: Callable[[str], None] | None = None
 """What a test has happen at each place instead, in the thread that passes it; set from Python only."""

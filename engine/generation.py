@@ -23,7 +23,7 @@ Deletes = Literal["keep", "delete", "mark"]
 
 @dataclass(frozen=True)
 class Generation:
-    """One of them. `began` is when its reading began, of what came later the source's state may not be; `staged` is
+    """One of them. With `redriven`, the plan changed and not the source (see SyncStarted). `began` is when its reading began, of what came later the source's state may not be; `staged` is
     by entity, empty until the whole generation stands; the others as SyncStarted has them."""
 
     number: int
@@ -31,6 +31,8 @@ class Generation:
     deletes: Deletes = "keep"
     full: bool = False
     edited: Literal["", "keep", "overwrite", "ask"] = ""
+    redriven: tuple[str, ...] = ()
+    written_by: int = 0
     staged: Mapping[str, GenerationStaged] = field(default_factory=dict)
     completed: bool = False
 
@@ -44,7 +46,9 @@ def generations(workspace: Workspace) -> list[Generation]:
         if isinstance(event, PhaseStarted) and event.phase == "load":
             found.setdefault(1, Generation(1, entry.at, completed=True))
         elif isinstance(event, SyncStarted):
-            found[event.generation] = Generation(event.generation, entry.at, event.deletes, event.full, event.edited)
+            found[event.generation] = Generation(
+                event.generation, entry.at, event.deletes, event.full, event.edited, tuple(event.redriven), event.written_by
+            )  # fmt: skip
         elif isinstance(event, GenerationStaged):
             known = found[event.generation]
             found[event.generation] = replace(known, staged={**known.staged, event.entity: event})
@@ -59,8 +63,18 @@ def open_generation(workspace: Workspace) -> Generation | None:
     return found[-1] if found and found[-1].staged and not found[-1].completed else None
 
 
+def open_redrive(workspace: Workspace) -> Generation | None:
+    """The re-drive that began and isn't wholly in the target yet, staged or not; None where there is none."""
+    found = generations(workspace)
+    return found[-1] if found and found[-1].redriven and not found[-1].completed else None
+
+
 def refuse_open_generation(workspace: Workspace, job: str) -> None:
-    """UsageError while a sync is under way: its rows would be taken for those of the load."""
+    """UsageError while a sync or a re-drive is under way: its rows would be taken for those of the load."""
+    if open_redrive(workspace) is not None:
+        raise UsageError(
+            "a re-drive of the job began and didn't end", where=f"job {job}", advice=f"`migrate resume {job}` goes on"
+        )
     if open_generation(workspace) is not None:
         raise UsageError(
             "a sync of the job began and didn't end", where=f"job {job}", advice=f"`migrate sync {job}` goes on"
@@ -93,7 +107,8 @@ class LastCount:
 
 def last_count(workspace: Workspace, entity: str) -> LastCount | None:
     """None where the entity's first stage isn't whole."""
-    latest = next((g.staged[entity] for g in reversed(generations(workspace)) if entity in g.staged), None)
+    read = [g for g in generations(workspace) if entity in g.staged and not g.redriven]
+    latest = read[-1].staged[entity] if read else None
     if latest is not None:
         first = latest.first + latest.parts
         return LastCount(latest.counted, latest.gone, latest.snapshot, range(first, first + latest.removals))

@@ -16,7 +16,15 @@ from connectors.protocols import LedgerRow
 from engine.check import CheckedEntity, CheckedPlan
 from engine.context import Context
 from engine.faults import fault_point
-from engine.generation import Deletes, Generation, generations, open_generation, removal_parts, staged_parts
+from engine.generation import (
+    Deletes,
+    Generation,
+    generations,
+    open_generation,
+    open_redrive,
+    removal_parts,
+    staged_parts,
+)
 from engine.persist import persist
 from engine.prepare import Preparer
 from engine.retry_plan import adopt
@@ -74,8 +82,10 @@ class Sync:
         self._skipped = {e.name: why for e in ctx.checked.entities if (why := why_not(e))}
 
     def foresee(self) -> SyncOutcome:
-        """What the source holds otherwise; nothing is written, not even to the stage."""
+        """What the source holds otherwise; nothing is written, not even to the stage. UsageError while a re-drive is
+        under way."""
         ctx = self._ctx
+        self._refuse_redrive()
         if not ctx.target.know(ctx.paths.job):
             raise UsageError("nothing of the job is in the target", where=f"job {ctx.paths.job}")
         for entity in ctx.checked.entities:
@@ -93,7 +103,21 @@ class Sync:
         """Reads what changed and brings it in, or goes on with what an earlier command staged.
 
         InterruptedJobError when `stop` said so between two batches, JobFailedError where retrying did not help; either
-        way the same command goes on."""
+        way the same command goes on. UsageError while a re-drive is under way."""
+        self._refuse_redrive()
+        return self._go()
+
+    def _refuse_redrive(self) -> None:
+        if open_redrive(self._ctx.workspace) is not None:
+            job = self._ctx.paths.job
+            raise UsageError(
+                "a re-drive of the job began and didn't end",
+                where=f"job {job}",
+                advice=f"`migrate resume {job}` goes on",
+            )
+
+    def _go(self) -> SyncOutcome:
+        """Stages a generation, or takes up the one that stands, and brings it in."""
         ctx = self._ctx
         self._persist("taking the job", self._take)
         self._catch_up()
@@ -102,19 +126,28 @@ class Sync:
         if edited:
             ctx = self._ctx = replace(ctx, checked=_with_policy(ctx.checked, edited))
         generation = self._under_way or self._stage()
+        self._bring_in(generation)
+        return self._persist("reading the ledger", partial(self._told, generation))
+
+    def _bring_in(self, generation: Generation) -> None:
+        """Loads the generation that stands in the stage, both passes, and tells the log that it is done."""
+        ctx = self._ctx
         preparer = Preparer(ctx.paths, ctx.checked, f"sync-{generation.number}")
+        before = self._written_by(generation)
+        by = preparer if before is ctx.checked else Preparer(ctx.paths, before, f"sync-{generation.number}-before")
         try:
             for entity in self._concerned(generation):
-                EntityLoad(ctx, preparer, entity, generation, self._tell).load()
+                EntityLoad(ctx, preparer, by, entity, generation, self._tell).load()
             fault_point("sync between passes")
             for entity in self._concerned(generation):
                 if entity.deferred:
-                    EntityLoad(ctx, preparer, entity, generation, self._tell).fill_references()
+                    EntityLoad(ctx, preparer, by, entity, generation, self._tell).fill_references()
             for entity in reversed(ctx.checked.entities):  # what refers goes before what it refers to
                 if entity.name in generation.staged:
-                    EntityLoad(ctx, preparer, entity, generation, self._tell).remove()
+                    EntityLoad(ctx, preparer, by, entity, generation, self._tell).remove()
         finally:
             preparer.close()
+            by.close()
         for entity in ctx.checked.entities:
             if entity.id_column is not None and entity.id_column.sequence:
                 raise_ = partial(ctx.target.raise_sequence, entity.target, entity.id_column)
@@ -123,7 +156,10 @@ class Sync:
         ctx.workspace.record(
             SyncCompleted(generation.number), *(EntityCompleted(name) for name in sorted(generation.staged))
         )
-        return self._persist("reading the ledger", partial(self._told, generation))
+
+    def _written_by(self, generation: Generation) -> CheckedPlan:
+        """The plan that the rows in the target were written by: the job's own, but for a re-drive."""
+        return self._ctx.checked
 
     # -- the generation ---------------------------------------------------------------------------
 
@@ -141,7 +177,12 @@ class Sync:
         number = last.number + 1 if last.completed else last.number
         ctx.workspace.record(SyncStarted(number, options.deletes, options.full, options.edited))
         fault_point("sync begun")
-        with GenerationReader(ctx, number, options.deletes, full=options.full) as reader:
+        return self._staged(GenerationReader(ctx, number, options.deletes, full=options.full), number)
+
+    def _staged(self, reader: GenerationReader, number: int) -> Generation:
+        """What the reader finds, staged and told of."""
+        ctx = self._ctx
+        with reader:
             found = reader.read()
             self._persist("reading the crosswalk", partial(reader.stage, found))
         fault_point("sync parts written")
@@ -287,7 +328,7 @@ def _read(read: EntityRead) -> EntitySynced:
 
 def _closed(before: list[Generation]) -> Generation:
     """The last generation that is wholly in the target."""
-    return next(g for g in reversed(before) if g.completed)
+    return next(g for g in reversed(before) if g.completed and not g.redriven)
 
 
 def _options(generation: Generation) -> SyncOptions:

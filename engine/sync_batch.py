@@ -45,15 +45,16 @@ from workspace.paths import JobPaths
 class Incoming:
     """What a part of a generation brings: its rows as for a batch, the rows of the stage that they take the place of
     (as OVER), what was written before of those that are updated (as `base_rows` gives it), the numbers of rows whose
-    id another source key has, the entity's crosswalk (None where it has none), and source keys that are to be marked as
-    deleted no longer."""
+    id another source key has, the entity's crosswalk (None where it has none), source keys that are to be marked as
+    deleted no longer, and the entity as the plan had it that the rows in the target were `written` by."""
 
     rows: BatchRows
     over: pa.Table
     base: pa.Table
     doubled: frozenset[int]
     existing: Path | None
-    back: tuple[str, ...] = ()
+    back: tuple[str, ...]
+    written: CheckedEntity
 
 
 @dataclass
@@ -119,16 +120,25 @@ def commit_part(
             quarantined=quarantined.num_rows,
             checksum=wrote.checksum + checksum_of(renewed["_ph_target_hash"]) + _held_checksum(duck, incoming, stayed),
         )
+        if incoming.written is not entity:
+            target.rehash(loaded_entity(entity), [*_quarantined_keys(quarantined), *stayed])
         target.settle(row)
         target.note_sync(entity.name, part.part, SyncCounts(kept=len(updated.kept), asked=updated.asked))
     return row
 
 
 def commit_references(
-    ctx: Context, preparer: Preparer, entity: CheckedEntity, resolved: Path, part: PartStaged, start: int
+    ctx: Context,
+    preparer: Preparer,
+    entity: CheckedEntity,
+    written: CheckedEntity,
+    resolved: Path,
+    part: PartStaged,
+    start: int,
 ) -> LedgerRow | None:
     """Fills the deferred references of one part's rows, which begin at number `start`, but for those that somebody
-    edited in the target, unless the plan has them written over; the ledger's row. None when the ledger has it."""
+    edited in the target, unless the plan has them written over; `written` is the entity as they were filled before.
+    The ledger's row; None when the ledger has it."""
     rows, missing = rows_to_fill(preparer, entity, resolved, start, start + part.rows)
     row = LedgerRow(
         entity.name, part.part, 2, shown_key(part.key_low), shown_key(part.key_high), ctx.checked.plan.version, read=part.rows
@@ -138,11 +148,15 @@ def commit_references(
             return None
         policies = {f.plan.edited or entity.plan.edited for f in entity.deferred}
         if policies != {"overwrite"}:
-            edited = ctx.target.edited_references(loaded_entity(entity), rows["_ph_key"].to_pylist())
+            edited = ctx.target.edited_references(loaded_entity(written), rows["_ph_key"].to_pylist())
             rows = rows.filter(pc.invert(pc.is_in(rows["_ph_key"], pa.array(edited, pa.string()))))
         row = replace(row, updated=fill_rows(ctx.target, entity, rows, missing))
         ctx.target.settle(row)
     return row
+
+
+def _quarantined_keys(quarantined: pa.Table) -> list[str]:
+    return [str(key) for key in quarantined["key"].to_pylist()]
 
 
 def _update(target: Target, entity: CheckedEntity, part: PartStaged, incoming: Incoming) -> _Updated:
@@ -157,11 +171,13 @@ def _update(target: Target, entity: CheckedEntity, part: PartStaged, incoming: I
         done.written, done.renewed = rows.num_rows, set(rows["_ph_key"].to_pylist())
     else:
         identity, loaded = entity.id_column.name, loaded_entity(entity)
+        known = [f.column.name for f in incoming.written.fields if not f.deferred]
         rows = named(rows, identity)
-        edits = {e.key: e for e in target.edited_rows(loaded, columns, rows, named(incoming.base, identity))}
+        before = loaded_entity(incoming.written)
+        edits = {e.key: e for e in target.edited_rows(before, known, rows, named(incoming.base, identity))}
         groups: dict[frozenset[str], list[str]] = {}
         for key, new_id in zip(rows["_ph_key"].to_pylist(), rows["_ph_id"].to_pylist(), strict=True):
-            written, kept, asked = _decide(entity, columns, edits.get(key))
+            written, kept, asked = _decide(entity, columns, known, edits.get(key))
             groups.setdefault(written, []).append(key)
             if kept:
                 done.kept.append(KeptEdit(key, new_id, ", ".join(kept), asked))
@@ -179,14 +195,14 @@ def _update(target: Target, entity: CheckedEntity, part: PartStaged, incoming: I
 
 
 def _decide(
-    entity: CheckedEntity, columns: list[str], edit: EditedRow | None
+    entity: CheckedEntity, columns: list[str], known: list[str], edit: EditedRow | None
 ) -> tuple[frozenset[str], list[str], bool]:
     """Which columns of a row are written, which stay although the source says otherwise, and whether a person is to say
-    what holds."""
+    what holds. Columns that aren't `known` were never written before."""
     if edit is None:
         return frozenset(columns), [], False
-    written, kept, asked = set[str](), [], False
-    for name in columns:
+    written, kept, asked = {name for name in columns if name not in known}, [], False
+    for name in known:
         own = entity.plan.fields[name].edited
         policy = own or entity.plan.edited
         if policy == "overwrite" or (own is not None and name not in edit.edited):

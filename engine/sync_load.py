@@ -44,10 +44,13 @@ class EntityLoad:
     """One entity's parts of a generation on their way."""
 
     def __init__(
-        self, ctx: Context, preparer: Preparer, entity: CheckedEntity, generation: Generation, tell: Tell
+        self, ctx: Context, preparer: Preparer, by: Preparer, entity: CheckedEntity, generation: Generation, tell: Tell
     ) -> None:
+        """`by` transforms as the rows in the target were written: as `preparer` does, but for a re-drive."""
+        self._by, self._written = by, by.checked.entity(entity.name)
         self._ctx, self._preparer, self._entity, self._tell = ctx, preparer, entity, tell
-        self._again = f"migrate sync {ctx.paths.job}"
+        self._verb = "migrate resume" if generation.redriven else "migrate sync"
+        self._again = f"{self._verb} {ctx.paths.job}"
         self._generation = generation
         self._parts = staged_parts(ctx.workspace, generation.staged[entity.name])
         self._removals = removal_parts(ctx.workspace, generation.staged[entity.name])
@@ -77,7 +80,7 @@ class EntityLoad:
             out, counts = preparer.transform(entity, part)
             settled = Settled(part, out, counts, settler.settle(part.part, out, part.rows))
             if part.part not in there:
-                stop_if_asked(self._ctx, "migrate sync")
+                stop_if_asked(self._ctx, self._verb)
                 if archive := Archive.of(ctx.checked.plan, ctx.paths.job):
                     archive.keep(preparer.duck, entity, preparer.files(entity, part)[0], part.part)
                 held += self._commit(settled, existing, base).quarantined
@@ -93,8 +96,8 @@ class EntityLoad:
         over = pq.read_table(over_path(self._stage, part.part), columns=["n", "of_batch", "excluded"])
         texts = [over[name].cast(pa.string()) for name in over.column_names]
         incoming = Incoming(
-            rows, pa.table(texts, over.column_names), base_rows(duck, entity, base, rows.updates), doubled, existing,
-            self._back(settled),
+            rows, pa.table(texts, over.column_names), base_rows(duck, self._written, base, rows.updates), doubled, existing,
+            self._back(settled), self._written,
         )  # fmt: skip
         started = time.monotonic()
         commit = partial(commit_part, ctx.target, duck, ctx.paths, entity, part, incoming, ctx.checked.plan.version)
@@ -136,7 +139,7 @@ class EntityLoad:
         for part in self._removals:
             if part.part in there:
                 continue
-            stop_if_asked(ctx, "migrate sync")
+            stop_if_asked(ctx, self._verb)
             over = pq.read_table(over_path(self._stage, part.part))
             started = time.monotonic()
             commit = partial(
@@ -159,8 +162,10 @@ class EntityLoad:
         has the checksum of, transformed anew."""
         if existing is None or not self._before:
             return []
-        entity, duck = self._entity, self._preparer.duck
-        folder = self._preparer.folder(entity)
+        entity, duck, by = self._written, self._preparer.duck, self._by
+        if by is not self._preparer:
+            self._take_crosswalks({f.plan.ref for f in entity.fields if f.plan.ref is not None and not f.deferred}, by)
+        folder = by.folder(entity)
         files = read_parts(part_path(self._stage, part.part) for part in self._before)
         over = read_parts(over_path(self._stage, part.part) for part in self._parts)
         versions = (
@@ -186,7 +191,7 @@ class EntityLoad:
         outs = []
         for staged in found:
             out = staged.with_name(f"{staged.stem}-out.parquet")
-            self._preparer.transform_file(entity, staged, out)
+            by.transform_file(entity, staged, out)
             outs.append(out)
         return outs
 
@@ -203,7 +208,7 @@ class EntityLoad:
         position = self._start
         for part in self._parts:
             if part in todo:
-                stop_if_asked(self._ctx, "migrate sync")
+                stop_if_asked(self._ctx, self._verb)
                 self._fill(resolved, part, position)
             position += part.rows
 
@@ -212,14 +217,14 @@ class EntityLoad:
         started = time.monotonic()
         done = self._persist(
             f"references of batch {part.part} of {entity.name}",
-            partial(commit_references, ctx, self._preparer, entity, resolved, part, position),
+            partial(commit_references, ctx, self._preparer, entity, self._written, resolved, part, position),
         )
         self._committed(done, part, 2, started)
 
-    def _take_crosswalks(self, names: set[str]) -> None:
+    def _take_crosswalks(self, names: set[str], by: Preparer | None = None) -> None:
         """Has the entity's references looked up in the crosswalks that the target has now."""
         for name in sorted(names):
-            take = partial(self._preparer.take_crosswalk, self._ctx.checked.entity(name), self._ctx.target)
+            take = partial((by or self._preparer).take_crosswalk, self._ctx.checked.entity(name), self._ctx.target)
             self._persist(f"reading the crosswalk of {name}", take)
 
     def _persist(self, what: str, act: Callable[[], T]) -> T:

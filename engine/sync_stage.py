@@ -88,6 +88,11 @@ class GenerationStager:
             self._drive_again(read, arrived)
             self._write(read)
 
+    def stage_again(self, found: list[EntityRead]) -> None:
+        """Writes the rows that are to be driven again, and nothing else."""
+        for read in found:
+            self._write(read)
+
     def _is_referred_to(self, entity: CheckedEntity) -> bool:
         return any(entity.name in other.references for other in self._ctx.checked.entities)
 

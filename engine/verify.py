@@ -21,7 +21,7 @@ from engine.archive import Archive
 from engine.check import CheckedEntity
 from engine.context import Context, Progress
 from engine.faults import fault_point
-from engine.generation import LastCount, last_count, open_generation
+from engine.generation import LastCount, last_count, open_generation, open_redrive
 from engine.loaded import loaded_entity
 from engine.persist import persist
 from engine.prepare import Preparer
@@ -141,7 +141,8 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
     if complete is None and not undone:
         problems.append("the stage is not complete: the job did not finish")
     if open_generation(ctx.workspace) is not None:
-        problems.append(f"a sync began and didn't end: `migrate sync {ctx.paths.job}` goes on")
+        verb = "resume" if open_redrive(ctx.workspace) is not None else "sync"
+        problems.append(f"a {verb} began and didn't end: `migrate {verb} {ctx.paths.job}` goes on")
     last = last_count(ctx.workspace, entity.name)
     counted = last.counted if last else None
     gone = _still_gone(ctx, entity, last) if last else 0

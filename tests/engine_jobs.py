@@ -32,6 +32,7 @@ from engine.load import LoadOutcome, load
 from engine.plan import parse_plan
 from engine.prepare import try_queries
 from engine.quarantine import drop, droppable
+from engine.redrive import Redrive, check_grown, grown_plan
 from engine.retry import EditedRows, Retry, RetryOutcome
 from engine.retry_plan import check_next
 from engine.sync import Sync
@@ -164,6 +165,26 @@ class EngineJob:
         assert child.exitcode is not None, "the child hangs"
         return child.exitcode
 
+    def redrive(self, wished: str) -> SyncOutcome | None:
+        """Brings the rows under a plan that has more fields, in this process; None where it hasn't. Goes on with one
+        that was begun."""
+        with self.latest().running() as ctx:
+            begun = Redrive.going_on(ctx)
+            if begun is not None:
+                return begun.run()
+            plan, names = grown_plan(ctx.checked.plan, parse_plan(wished))
+            if not names:
+                return None
+            return Redrive(replace(ctx, checked=check_grown(ctx, plan)), ctx.checked, names).run()
+
+    def redrive_in_child(self, wished: str, fault: str = "") -> int:
+        """The same in a process of its own, which kills itself at `fault`; its exit code, -9 for a kill."""
+        child = _CHILDREN.Process(target=_child_redrives, args=(self, wished, fault))
+        child.start()
+        child.join(120)
+        assert child.exitcode is not None, "the child hangs"
+        return child.exitcode
+
     def verified(self) -> Verification:
         """What verification finds, under the last plan of the log."""
         with self.latest().running() as ctx:
@@ -240,6 +261,12 @@ def _child_syncs(job: EngineJob, fault: str, options: dict[str, Any]) -> None:
     os.environ["PACKHORSE_FAULT"] = fault
     importlib.reload(engine.faults)
     job.sync(**options)
+
+
+def _child_redrives(job: EngineJob, wished: str, fault: str) -> None:
+    os.environ["PACKHORSE_FAULT"] = fault
+    importlib.reload(engine.faults)
+    job.redrive(wished)
 
 
 def _child_retries(job: EngineJob, fault: str, plan: str, edited: EditedRows | None) -> None:

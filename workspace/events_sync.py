@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from workspace.event import CONFIG, Count, Event, FactsList, Text
+from workspace.event import CONFIG, Count, Event, FactsList, Text, TextList
 
 
 @dataclass(frozen=True, config=CONFIG)
@@ -15,13 +15,16 @@ class SyncStarted(Event):
     """A generation of the stage begins, the second or a later one: what changed in the source is read and brought in.
     `deletes` says what becomes of rows that the source has no longer; with `full`, watermarks are not relied on.
     `edited`, where it isn't empty, stands in the place of what the plan's entities say of rows that were edited in the
-    target."""
+    target. With `redriven`, the source isn't read: the rows of these entities are driven again as the stage has them,
+    since the plan says more than version `written_by`, which they were loaded by."""
 
     type: ClassVar[str] = "sync_started"
     generation: Annotated[int, Field(ge=2)]
     deletes: Literal["keep", "delete", "mark"] = "keep"
     full: bool = False
     edited: Literal["", "keep", "overwrite", "ask"] = ""
+    redriven: TextList = Field(default_factory=list)
+    written_by: Count = 0
 
 
 @dataclass(frozen=True, config=CONFIG)

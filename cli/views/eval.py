@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bench.scenarios import Scenario
 
 _MOST_NOTES = 5
+_TOLD = ("wrong ", "extra ", "left out ")
 
 
 def listed(console: Console, scenarios: Sequence[Scenario]) -> None:
@@ -46,7 +47,7 @@ def show(console: Console, setting: str, results: Sequence[Result]) -> None:
     ]  # fmt: skip
     show_table(console, headings, [_line(r) for r in results])
     for result in results:
-        for note in result.notes[:_MOST_NOTES]:
+        for note in [n for n in result.notes if n.startswith(_TOLD)] or result.notes[:_MOST_NOTES]:
             console.print(f"  {result.scenario}: {one_line(note)}", style="dim")
     found, shown = figures(results), {m.name: m.shown for m in MEASURES}
     rows = [[name, _told(shown[name], f), _interval(shown[name], f)] for name, f in found.items()]
