@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from engine.check import CheckedPlan, check_plan
 from engine.context import Context
-from engine.expressions import columns_of
 from engine.faults import fault_point
 from engine.generation import Generation, generations, open_redrive
 from engine.plan import Plan, dump_plan, parse_plan
@@ -19,6 +18,7 @@ from engine.sync import Sync
 from engine.sync_outcome import SyncOptions, SyncOutcome
 from engine.sync_read import GenerationReader
 from engine.sync_stage import EntityRead, GenerationStager, scratch_table
+from engine.syntax import columns_of
 from engine.transform import execute
 from workspace.errors import UsageError
 from workspace.events import PlanChanged, SyncStarted
