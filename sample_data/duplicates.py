@@ -158,7 +158,7 @@ def _clean_people(world: World, count: int, alike: Alike) -> list[Row]:
     rows: list[Row] = []
     for n in range(count):
         letters = f"{GIVEN.letters[given[n]]}.{FAMILY.letters[family[n]]}"
-        mail = f"{letters}{n % 97}@{('mail.example.org', 'post.example.net', 'example.com')[n % 3]}"
+        mail = f"{letters}{n}@{('mail.example.org', 'post.example.net', 'example.com')[n % 3]}"
         rows.append(
             {
                 "first_name": GIVEN.names[given[n]], "last_name": FAMILY.names[family[n]],
