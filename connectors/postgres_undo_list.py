@@ -54,7 +54,7 @@ _DONE = "DELETE FROM {rows} u WHERE {batch} AND u.act = ANY({acts})"
 
 
 class PostgresUndoList(PostgresUndoRows):
-    """The rows of one job, or of one batch of it; implements `connectors.target.UndoList`."""
+    """The rows of one job, or of one batch of it; implements `connectors.undo_list.UndoList`."""
 
     def take_back_rows(self, entity: str, batch: int) -> tuple[int, int]:
         """Takes back the rows of a locked batch that can go: how many were deleted and restored."""

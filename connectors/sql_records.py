@@ -149,15 +149,12 @@ class SqlRecords(SqlLease):
         self._renew(entity, rows)
 
     def _renew(self, entity: str, rows: pa.Table, **own: int) -> None:
+        if not rows.num_rows:
+            return
         names = [name for name in rows.column_names if name != "old_id"]
-        statement = (
-            sa.update(CROSSWALK)
-            .where(CROSSWALK.c.entity_id == self._entities[entity], CROSSWALK.c.old_id == sa.bindparam("k"))
-            .values(**{name: sa.bindparam(f"v_{name}") for name in names}, **own)
-        )
-        columns = [rows[name].to_pylist() for name in ("old_id", *names)]
-        keys = ["k", *(f"v_{name}" for name in names)]
-        self.execute(statement, [dict(zip(keys, row, strict=True)) for row in zip(*columns, strict=True)])
+        r, x = self.stage(rows, rows.column_names), CROSSWALK.c
+        same = x.entity_id == self._entities[entity], x.old_id == self._as_key(r.c["old_id"])
+        self.execute(sa.update(CROSSWALK).values({**{x[name]: r.c[name] for name in names}, **own}).where(*same))
 
     def keep_before(self, held: dict[str, str | None]) -> None:
         """Keeps what the batch at hand is about to write over in rows that other jobs own, so that it can be taken

@@ -71,7 +71,7 @@ UPDATE undo u SET reason = '{CHANGED}' FROM incoming i
 
 
 class SqlUndoList:
-    """The rows of one job, or of one batch of it; implements `connectors.target.UndoList`."""
+    """The rows of one job, or of one batch of it; implements `connectors.undo_list.UndoList`."""
 
     slow: tuple[SlowKey, ...] = ()
 
@@ -290,15 +290,14 @@ class SqlUndoList:
             for old in olds
         }
         changed = [
-            {"k": old, "v": now}
+            (old, now)
             for each in self._written.own(entity, batch)
             for old, now, noted in _columns(each, "old_id", "found_reference", "reference_hash")
             if old in going and now != noted
         ]
-        statement = sa.update(CROSSWALK).where(
-            CROSSWALK.c.entity_id == self._target.entity_id(entity.name), CROSSWALK.c.old_id == sa.bindparam("k")
-        )
-        self._target.execute(statement.values(reference_hash=sa.bindparam("v")), changed)
+        names = ("old_id", "reference_hash")
+        columns = {name: pa.array([row[i] for row in changed], pa.string()) for i, name in enumerate(names)}
+        self._target.note_references(entity.name, pa.table(columns))
 
     # -- our own records --------------------------------------------------------------------------
 

@@ -11,7 +11,8 @@ from functools import partial
 
 from connectors.protocols import LedgerRow
 from connectors.records import Undone
-from connectors.target import Target, UndoList
+from connectors.target import Target
+from connectors.undo_list import UndoList
 from engine.faults import fault_point
 from engine.transaction import batch_transaction
 
