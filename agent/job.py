@@ -13,8 +13,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent.draft import Draft, draft
-from agent.job_request import TOLERATED, JobOutcome, JobRequest, Step, Watch, begin_job, dsn_again, schema_of, too_many
-from agent.ladder import AUTONOMY, Ladder
+from agent.job_request import (
+    JobOutcome,
+    JobRequest,
+    Step,
+    Watch,
+    begin_job,
+    request_again,
+    schema_of,
+    too_many,
+)
+from agent.ladder import Ladder
 from agent.loop import Loop, last_plan
 from agent.models.protocol import Encoder, Model
 from agent.questions import Question, open_questions, question_of, read_answer
@@ -26,7 +35,6 @@ from connectors.target import Target
 from engine.check import CheckedPlan, check_plan
 from engine.context import Context, Progress
 from engine.course import load_on_course
-from engine.executors.choice import INLINE, Choice
 from engine.generation import open_redrive
 from engine.load import LoadOutcome
 from engine.plan import Plan, dump_plan, load_plan
@@ -41,7 +49,6 @@ from workspace.errors import (
     QuarantinedTooManyError,
     UsageError,
     WaitingForPersonError,
-    WorkspaceError,
 )
 from workspace.events import (
     BatchCommitted,
@@ -56,7 +63,6 @@ from workspace.experience_store import ExperienceStore
 from workspace.lock import JobLock
 from workspace.log import Workspace
 from workspace.paths import JobPaths, find_job, new_job_name
-from workspace.state import state_at
 
 __all__ = ["JobOutcome", "JobRequest", "Step", "Watch", "draft_job", "resume_job", "run_job"]
 
@@ -155,29 +161,8 @@ def resume_job(
     paths = find_job(base or Path.cwd(), job)
     with Workspace.open(paths) as workspace:
         refuse_unfinished(workspace)
-        belief = state_at(workspace).belief
-    if not belief.job:
-        raise WorkspaceError(
-            f"the job {paths.job} never began", where=str(paths.folder), advice="migrate run starts one"
-        )
-    options = belief.options
-    target = dsn_again(target_dsn, options.get("target_dsn"), "--target")
-    executor = executor or str(options.get("executor", INLINE))
-    request = JobRequest(
-        source_dsn=dsn_again(source_dsn, options.get("source_dsn"), "--source"),
-        target_dsn=target,
-        plan_path=None,
-        job=paths.job,
-        model=options.get("model"),
-        autonomy=float(options.get("autonomy", AUTONOMY)),
-        dry_run=False,
-        yes=bool(options.get("yes", False)),
-        tolerate=float(options.get("tolerate", TOLERATED)) if tolerate is None else tolerate,
-        zone=options.get("zone"),
-        choice=Choice.of(executor, stage or ("" if executor == INLINE else str(options.get("stage", ""))), target),
-        stray=stray,
-        base=paths.base,
-    )
+        request = request_again(workspace, source_dsn, target_dsn, executor, stage)
+    request = replace(request, stray=stray, tolerate=request.tolerate if tolerate is None else tolerate)
     return run_job(request, progress=progress, stop=stop, confirm=confirm, ask=ask)
 
 

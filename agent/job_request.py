@@ -9,13 +9,13 @@ from typing import Protocol
 from agent.draft import Draft
 from agent.ladder import AUTONOMY
 from connectors.dsn import Dsn, keeps_no_secret
-from engine.executors.choice import Choice
+from engine.executors.choice import INLINE, Choice
 from engine.load import LoadOutcome
 from engine.plan import Plan
 from engine.preview import Preview
 from engine.rehearsal import Rehearsal
 from engine.verify import Verification
-from workspace.errors import UsageError
+from workspace.errors import UsageError, WorkspaceError
 from workspace.events import JobCleanedUp, JobStarted, QuarantineTolerated, UndoStarted
 from workspace.log import Workspace
 from workspace.paths import JobPaths
@@ -114,6 +114,33 @@ def schema_of(paths: JobPaths, given: str | None) -> str | None:
     with Workspace.open(paths) as workspace:
         begun = next((e.event for e in workspace.events(types=[JobStarted]) if isinstance(e.event, JobStarted)), None)
     return begun.options.get("ledger_schema") if begun is not None else given
+
+
+def request_again(
+    workspace: Workspace, source_dsn: str | None, target_dsn: str | None, executor: str | None, stage: str | None
+) -> JobRequest:
+    """What a job was asked to do when it began, to go on with; of what is given now, that. WorkspaceError where it never
+    began, UsageError where a DSN has to be given again."""
+    paths, belief = workspace.paths, state_at(workspace).belief
+    if not belief.job:
+        raise WorkspaceError(
+            f"the job {paths.job} never began", where=str(paths.folder), advice="migrate run starts one"
+        )
+    options = belief.options
+    target = dsn_again(target_dsn, options.get("target_dsn"), "--target")
+    executor = executor or str(options.get("executor", INLINE))
+    return JobRequest(
+        source_dsn=dsn_again(source_dsn, options.get("source_dsn"), "--source"),
+        target_dsn=target,
+        job=paths.job,
+        model=options.get("model"),
+        autonomy=float(options.get("autonomy", AUTONOMY)),
+        yes=bool(options.get("yes", False)),
+        tolerate=float(options.get("tolerate", TOLERATED)),
+        zone=options.get("zone"),
+        choice=Choice.of(executor, stage or ("" if executor == INLINE else str(options.get("stage", ""))), target),
+        base=paths.base,
+    )
 
 
 def begin_job(workspace: Workspace, request: JobRequest, job: str, source: Dsn, target: Dsn, schema: str) -> None:

@@ -160,7 +160,6 @@ def test_a_pilot_is_taken_back(target: Database) -> None:
     assert migrate_here("undo", "j-pilot", "--yes").code == 0
     with psycopg.connect(target.socket_dsn) as connection:
         assert {name: held for name, held in records(connection).items() if "seq" not in name} == before
-    assert run(target).code == 0
 
 
 @pytest.mark.parametrize("fault", ["pilot cut", "in copy:2"])
@@ -180,8 +179,6 @@ def test_killed_it_goes_on(fault: str, target: Database, tmp_path: Path) -> None
     loaded = len(rows(target)["people"])
     assert 10 < loaded < 150
     assert migrate_here("verify", "j-pilot", "--json").json["ok"]
-    assert run(target).code == 0
-    assert migrate_here("verify", "j", "--json").json["ok"]
 
 
 TWINS = """
