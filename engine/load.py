@@ -291,10 +291,9 @@ class _Loading:
         stop_if_asked(ctx)
         ctx.progress(Progress("merge", entity.name, self._staged))
         begun = any(name == entity.name for name, _, _ in self._ledger)
-        version = None if begun else ctx.checked.plan.version
         with Merging(ctx.paths, entity, parts, self._existing, self._settler) as merging:
             transforming.clear()
-            transforming.extend(merge_parts(ctx.workspace, merging, version))
+            transforming.extend(merge_parts(ctx.workspace, merging, None if begun else ctx.checked.plan.version))
 
     def _transform(self, part: PartStaged) -> Future[tuple[Path, Counts]]:
         """Begins to transform a part: in a process where that pays, else in the sorter's thread, which has DuckDB."""
