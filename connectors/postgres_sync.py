@@ -35,6 +35,9 @@ UPDATE {schema}.crosswalk x SET target_hash = ({hash})::uuid, reference_hash = (
 _FORGET_KEPT = """
 DELETE FROM {schema}.kept k USING {place} l WHERE (k.job_id, k.entity_id, k.old_id) = ({job}, {entity}, l.old_id)
 """
+_WITH_ID = """
+UPDATE {place} k SET new_id = x.new_id FROM {schema}.crosswalk x WHERE k.new_id = '' AND (x.entity_id, x.old_id) = ({entity}, k.old_id)
+"""
 _NOTE_KEPT = """
 INSERT INTO {schema}.kept (job_id, entity_id, batch, old_id, new_id, fields, asked, edited_hash)
 SELECT {job}, {entity}, {batch}, k.old_id, k.new_id, k.fields, k.asked, ({hash})::uuid FROM {place} k JOIN {table} t ON {same}
@@ -101,7 +104,8 @@ class PostgresSynced(PostgresUndone):
         )  # fmt: skip
 
     def note_kept(self, entity: LoadedEntity, batch: int, looked_at: Sequence[str], kept: Sequence[KeptEdit]) -> None:
-        """Notes which of the rows `looked_at` (source keys) stay as they were edited; the others are noted no longer."""
+        """Notes which of the rows `looked_at` (source keys) stay as they were edited; the others are noted no longer. One
+        of `kept` without an id is found by the crosswalk."""
         place = self.temporary("packhorse_looked_at", "old_id text", _texts(old_id=looked_at))
         self.execute(sql.SQL(_FORGET_KEPT).format(**self._named(entity.name, batch, place)))
         if not kept:
@@ -113,6 +117,7 @@ class PostgresSynced(PostgresUndone):
             asked=["t" if k.asked else "f" for k in kept],
         )
         place = self.temporary("packhorse_kept", "old_id text, new_id text, fields text, asked boolean", rows)
+        self.execute(sql.SQL(_WITH_ID).format(**self._named(entity.name, batch, place)))
         self.execute(
             sql.SQL(_NOTE_KEPT).format(
                 table=name_of(entity.table), same=same_row(entity.identity, "t", "k"), hash=found_row(entity).hash,

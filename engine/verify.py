@@ -197,8 +197,9 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
     kept = target.kept_edits(entity.name)
     names, hashes = [row.old_id for row in kept], [row.edited_hash for row in kept]
     _put(duck, "kept", pa.table({"old_id": pa.array(names, pa.string()), "hash": pa.array(hashes, pa.string())}))
-    if kept:
-        notes.append(f"{len(kept):,} rows were edited in the target and a sync left them so")
+    (left,) = execute(duck, "SELECT count(*) FROM kept WHERE old_id IN (SELECT old_id FROM carried)")[0]
+    if left:
+        notes.append(f"{left:,} rows were left as they are by a sync: edited in the target, or gone from the source")
     loaded = execute(
         duck,
         # A row in quarantine that an earlier job loaded stays in the target as it was, and counts once.

@@ -17,6 +17,7 @@ from psycopg import sql
 
 from engine.faults import SYNC_POINTS
 from engine.sync_outcome import EntitySynced, SyncOutcome
+from engine.verify import EntityVerified
 from sample_data.servers import Database, PostgresServer
 from tests.engine_jobs import EngineJob, copied, reconciled, sqlite_source
 from tests.test_engine_retry import loaded
@@ -87,6 +88,13 @@ def change(job: EngineJob, script: str) -> None:
     with sqlite3.connect(job.source.removeprefix("sqlite:///")) as connection:
         connection.executescript(script)
     connection.close()
+
+
+def reconciled_after_undo(job: EngineJob) -> tuple[EntityVerified, ...]:
+    """What verification finds of a job that was taken back, syncs included: no problem."""
+    verified = job.verified()
+    assert verified.ok, [e.problems for e in verified.entities]
+    return verified.entities
 
 
 def found(outcome: SyncOutcome) -> dict[str, dict[str, Any]]:
@@ -235,6 +243,12 @@ UPDATE firms SET parent = NULL WHERE id = 'b';
 """
 
 
+HOLD = """
+CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF OLD.name = 'Cy' THEN RAISE 'no'; END IF; RETURN OLD; END $$;
+CREATE TRIGGER held BEFORE DELETE ON persons FOR EACH ROW EXECUTE FUNCTION hold();
+"""
+
+
 def test_what_is_gone_goes_where_that_was_said(job: EngineJob, cloud: psycopg.Connection[Any]) -> None:
     change(job, CHANGES)
     job.sync()
@@ -244,23 +258,29 @@ def test_what_is_gone_goes_where_that_was_said(job: EngineJob, cloud: psycopg.Co
     assert found(job.sync())["people"] == {"changed": 1, "gone": 3, "excluded": 1}, "nothing goes unless that is said"
     people = next(e for e in job.verified().entities if e.entity == "people")
     assert (people.read, people.loaded, people.excluded, people.quarantined) == (9, 6, 1, 2)
+    cloud.execute(HOLD)
+    cloud.commit()
     outcome = job.sync(deletes="delete")
     counts = found(outcome)
-    assert counts["people"] == {"gone": 3, "deleted": 3, "stayed": 1, "freed": 1}
+    assert counts["people"] == {"gone": 3, "deleted": 2, "stayed": 2, "freed": 1}
     assert counts["firms"] == {"gone": 2, "deleted": 1, "stayed": 1}
     assert [(row.old_id, row.fields) for rows in outcome.kept.values() for row in rows] == [
         ("a", "(gone from the source: a row of public.persons refers to it)"),
+        ("3", "(gone from the source: the target refuses: trigger)"),
         ("6", "(gone from the source: edited in the target)"),
     ]
-    assert [row[0] for row in cloud.execute(PEOPLE)] == ["Bo", "Di", "Flo", "Gus", "Zed"]
+    assert [row[0] for row in cloud.execute(PEOPLE)] == ["Bo", "Cy", "Di", "Flo", "Gus", "Zed"]
+    cloud.execute("DROP TRIGGER held ON persons")
     cloud.commit()
     reconciled(job)
     again = job.sync(deletes="delete", edited="overwrite")
-    assert found(again)["people"] == {"gone": 1, "deleted": 1}
+    assert found(again)["people"] == {"gone": 2, "deleted": 2}
     people = next(e for e in reconciled(job).entities if e.entity == "people")
     assert (people.read, people.loaded, people.excluded, people.quarantined) == (6, 4, 1, 1)
     assert job.undo().refused == 0
     assert cloud.execute("SELECT count(*) FROM persons").fetchone() == (0,)
+    cloud.commit()
+    assert [(e.read, "left as they are" in " ".join(e.notes)) for e in reconciled_after_undo(job)] == [(0, False)] * 2
 
 
 def test_what_is_gone_is_marked_once_and_unmarked_when_it_comes_back(

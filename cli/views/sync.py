@@ -62,7 +62,7 @@ def _note(each: EntitySynced) -> list[str]:
 def _show_kept(console: Console, outcome: SyncOutcome) -> None:
     kept = [(entity, row) for entity, rows in outcome.kept.items() for row in rows]
     if kept:
-        console.print("\nrows edited in the target that stay so, in these fields", style="bold")
+        console.print("\nrows that stay as they are in the target, in these fields", style="bold")
         headings = [Heading("entity"), Heading("key"), Heading("id"), Heading("fields", wrap=True), Heading("asked")]
         shown = [
             [visible(entity), row.old_id.replace("\x1f", "|"), row.new_id, row.fields, row.asked]
