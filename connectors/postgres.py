@@ -182,21 +182,19 @@ class PostgresTarget(PostgresMeasures):
             )
         return replaced
 
-    def update(self, table: Table, identity: str, columns: Sequence[str], rows: pa.Table) -> int:
+    def update(self, table: Table, identity: Sequence[str], columns: Sequence[str], rows: pa.Table) -> int:
         """Updates `columns` of rows found by `identity`, both in `rows`; how many were there. What rows of other
         jobs held before is kept, by the source key that `rows` has in _ph_key."""
         known = [_SOURCE_KEY] if _SOURCE_KEY in rows.column_names else []
-        self.stand_by(table, [identity, *columns], rows, known)
+        self.stand_by(table, [*identity, *columns], rows, known)
+        same = sql.SQL(" AND ").join(sql.SQL("t.{0} = r.{0}").format(sql.Identifier(name)) for name in identity)
         if known:
-            same = sql.SQL("t.{0} = r.{0}").format(sql.Identifier(identity))
             found = sql.SQL("(pg_temp.packhorse_rows r JOIN {} t ON {})").format(name_of(table), same)
             self._keep_before(found, _SOURCE_KEY, held_json(table))
         pairs = sql.SQL(", ").join(sql.SQL("{0} = r.{0}").format(sql.Identifier(c)) for c in columns)
         with self._reached(), self._connection.cursor() as cursor:
             cursor.execute(
-                sql.SQL("UPDATE {} t SET {} FROM pg_temp.packhorse_rows r WHERE t.{} = r.{}").format(
-                    name_of(table), pairs, sql.Identifier(identity), sql.Identifier(identity)
-                )
+                sql.SQL("UPDATE {} t SET {} FROM pg_temp.packhorse_rows r WHERE {}").format(name_of(table), pairs, same)
             )
             return cursor.rowcount
 

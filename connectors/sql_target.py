@@ -122,14 +122,14 @@ class SqlTarget(SqlSynced):
             values[t.c[revived.name]] = sa.null() if cleared is None else self._stored(revived, sa.literal(cleared))
         return self.execute(sa.update(t).values(values).where(*same)) if values else 0
 
-    def update(self, table: Table, identity: str, columns: Sequence[str], rows: pa.Table) -> int:
+    def update(self, table: Table, identity: Sequence[str], columns: Sequence[str], rows: pa.Table) -> int:
         """Updates `columns` of rows found by `identity`, both in `rows`; how many were there. What rows of other jobs
         held before is kept, by the source key that `rows` has in _ph_key."""
         if not rows.num_rows:
             return 0
         known = [_SOURCE_KEY] if _SOURCE_KEY in rows.column_names else []
-        r, t = self.stage(rows, [identity, *columns, *known]), table_of(table)
-        same = [t.c[identity] == self._sought(_column(table, identity), r.c[identity])]
+        r, t = self.stage(rows, [*identity, *columns, *known]), table_of(table)
+        same = [t.c[name] == self._sought(_column(table, name), r.c[name]) for name in identity]
         if known and self._others_wrote():
             shown = [self._shown(column, t.c[column.name]) for column in table.columns]
             names = [column.name for column in table.columns]

@@ -110,7 +110,7 @@ class Target(LaterGenerations, Protocol):
         `insert`."""
         ...
 
-    def update(self, table: Table, identity: str, columns: Sequence[str], rows: pa.Table) -> int:
+    def update(self, table: Table, identity: Sequence[str], columns: Sequence[str], rows: pa.Table) -> int:
         """Updates `columns` of rows found by `identity`, both in `rows`; how many were there. What rows of other jobs
         held before is kept, by the source key that `rows` has in _ph_key."""
         ...

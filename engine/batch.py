@@ -248,19 +248,21 @@ def _update(target: Target, entity: CheckedEntity, rows: pa.Table, refused: list
     """Brings rows that an earlier job loaded up to what the source holds now; deferred columns stay."""
     if rows.num_rows == 0:
         return 0
-    if entity.id_column is None:
-        # A link row is its key: the same key again is the same row.
-        return int(rows.num_rows)
     columns = [f.column.name for f in entity.fields if not f.deferred]
-    identity = entity.id_column.name
+    written = rows if entity.id_column is None else named(rows, entity.id_column.name)
+    if entity.id_column is None:
+        # A link row is its key: one whose key leads elsewhere now stays as it is, and verification tells.
+        columns = [name for name in columns if name not in entity.identity]
+        now = pc.binary_join_element_wise(*(rows[c] for c in entity.identity), "\x1f")
+        written = rows.filter(pc.equal(now, rows["_ph_id"]))
     before = len(refused)
 
     def load(slice_: pa.Table) -> None:
         with target.savepoint():
-            target.update(entity.target, identity, columns, slice_)
+            target.update(entity.target, entity.identity, columns, slice_)
 
     if columns:
-        load_refusing(named(rows, identity), load, refused)
+        load_refusing(written, load, refused)
     return int(rows.num_rows) - (len(refused) - before)
 
 

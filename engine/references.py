@@ -126,12 +126,11 @@ def fill_rows(target: Target, entity: CheckedEntity, rows: pa.Table, missing: di
     the target refuses are left empty and counted in `missing`."""
     assert entity.id_column is not None
     columns = [f.column.name for f in entity.deferred]
-    identity = entity.id_column.name
     refused: list[tuple[int, RowsRefusedError]] = []
 
     def fill(slice_: pa.Table) -> None:
         with target.savepoint():
-            target.update(entity.target, identity, columns, slice_)
+            target.update(entity.target, entity.identity, columns, slice_)
 
     load_refusing(rows, fill, refused)
     bad = {n for n, _ in refused}

@@ -235,7 +235,7 @@ def _write_groups(
 
         def load(slice_: pa.Table, columns: list[str] = columns) -> None:
             with target.savepoint():
-                target.update(entity.target, identity, columns, slice_)
+                target.update(entity.target, [identity], columns, slice_)
 
         load_refusing(some, load, done.refused)
         bad = {n for n, _ in done.refused[before:]}

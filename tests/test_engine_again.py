@@ -182,3 +182,31 @@ def test_a_lost_connection(job: EngineJob, cloud: psycopg.Connection[Any]) -> No
         assert (outcome.read, outcome.quarantined) == (16, 4)
         assert verify(ctx).ok
     assert len(dropped) == 3
+
+
+def test_a_field_beside_a_links_key_is_brought_up_to_date(
+    job: EngineJob, cloud: psycopg.Connection[Any], tmp_path: Path
+) -> None:
+    cloud.execute("CREATE TABLE tags(person int, tag text, weight int, note text, PRIMARY KEY (person, tag))")
+    source = sqlite_source(
+        tmp_path / "tags.db",
+        "CREATE TABLE tags(person int, tag text, weight int, PRIMARY KEY (person, tag)); "
+        "INSERT INTO tags VALUES (1, 'x', 1), (1, 'y', 2), (2, 'x', 3);",
+    )
+    plan = """
+entities:
+  tags: {from: tags, to: tags, key: [person, tag], id: none, fields: {person: {from: person}, tag: {from: tag}, weight: {from: weight}}}
+"""
+    first = EngineJob(job.base, "first", plan, source, job.target)
+    first.load()
+    cloud.execute("UPDATE tags SET note = 'kept'")
+    sqlite_source(tmp_path / "tags.db", "UPDATE tags SET weight = 7 WHERE tag = 'x'")
+    later = first.named("later")
+    assert later.load().updated == 2
+    weights = "SELECT person, tag, weight, note FROM tags ORDER BY 1, 2"
+    assert cloud.execute(weights).fetchall() == [(1, "x", 7, "kept"), (1, "y", 2, "kept"), (2, "x", 7, "kept")]
+    found = later.verified()
+    assert found.ok, found
+    later.undo()
+    assert cloud.execute(weights).fetchall() == [(1, "x", 1, "kept"), (1, "y", 2, "kept"), (2, "x", 3, "kept")]
+    assert first.verified().ok
