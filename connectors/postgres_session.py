@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
@@ -99,8 +99,9 @@ class PostgresSession:
             # A header line of our own keeps the reader from failing on a SELECT without rows.
             head = (",".join(names) + "\n").encode()
             with cursor.copy(sql.SQL("COPY ({}) TO STDOUT (FORMAT csv)").format(statement)) as copy:
-                yield from pyarrow.csv.open_csv(
-                    pa.PythonFile(_Blocks(copy, head), mode="r"),
+                blocks = _Blocks(copy, head)
+                reader = pyarrow.csv.open_csv(
+                    pa.PythonFile(blocks, mode="r"),
                     parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
                     convert_options=pyarrow.csv.ConvertOptions(
                         strings_can_be_null=True,
@@ -109,6 +110,15 @@ class PostgresSession:
                         column_types={name: pa.string() for name in names},
                     ),
                 )
+                try:
+                    yield from reader
+                except GeneratorExit:
+                    # Arrow reads ahead in a thread of its own: one that outlives the interpreter aborts the process.
+                    blocks.end()
+                    with suppress(pa.ArrowException):
+                        for _ in reader:
+                            pass
+                    raise
 
     def temporary(self, name: str, definition: str, rows: pa.Table) -> sql.Identifier:
         """A temporary table of these text columns, gone at the transaction's end; its name."""
@@ -179,6 +189,10 @@ class _Blocks:
         taken = bytes(self._left if size < 0 else self._left[:size])
         del self._left[: len(taken)]
         return taken
+
+    def end(self) -> None:
+        """Nothing more comes: whoever reads on finds the end."""
+        self._over = True
 
     def readable(self) -> bool:
         """Always."""

@@ -7,6 +7,7 @@ plan and the names that are there. Reads catalogues only, never a row.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from connectors.protocols import Catalogue, Column, Kind, Source, Table
@@ -80,16 +81,22 @@ class CheckedPlan:
 
 def check_plan(plan: Plan, source: Source, target: Catalogue) -> CheckedPlan:
     """The plan, checked. PlanError or CatalogueError (exit code 2) for the first thing that can't be."""
-    checked = check_readable(plan, source, target)
-    for entity in checked.entities:
-        updates = entity.plan.write == "upsert" or bool(entity.deferred)
-        needed = ["insert", "select", *(["update"] if updates else [])]
-        _check_privileges(entity.plan, entity.target, needed, f"entities.{entity.name}.to")
-    return checked
+
+    def verbs(entity: EntityPlan, deferred: bool) -> list[str]:
+        return ["insert", "select", *(["update"] if deferred or entity.write == "upsert" else [])]
+
+    return _checked(plan, source, target, verbs)
 
 
 def check_readable(plan: Plan, source: Source, target: Catalogue) -> CheckedPlan:
     """As `check_plan`, for who only reads what was loaded: the user needs no right but to select."""
+    return _checked(plan, source, target, lambda entity, deferred: ["select"])
+
+
+def _checked(
+    plan: Plan, source: Source, target: Catalogue, verbs: Callable[[EntityPlan, bool], list[str]]
+) -> CheckedPlan:
+    """`verbs` are the rights that an entity's table needs, and whether it has deferred references says more."""
     if not plan.entities:
         raise PlanError("the plan has no entities", where="entities", advice="`migrate plan draft` writes some")
     for name in plan.entities:
@@ -100,8 +107,9 @@ def check_readable(plan: Plan, source: Source, target: Catalogue) -> CheckedPlan
             )  # fmt: skip
     tables = {name: target_table(name, entity, target) for name, entity in plan.entities.items()}
     order, deferred = load_order(plan, tables)
+    deferring = {name for name, _ in deferred}
     for name, entity in plan.entities.items():
-        _check_privileges(entity, tables[name], ["select"], f"entities.{name}.to")
+        _check_privileges(entity, tables[name], verbs(entity, name in deferring), f"entities.{name}.to")
     return CheckedPlan(plan, tuple(_entity(name, plan, source, tables[name], deferred) for name in order))
 
 
