@@ -46,6 +46,7 @@ from workspace.events_afterwards import (
     RowsDropped,
     UndoStarted,
 )
+from workspace.events_questions import QuestionAnswered, QuestionAsked
 from workspace.events_rehearsal import Piloted, Rehearsed, StrayAllowed
 from workspace.events_sync import BatchSynced, GenerationStaged, SyncCompleted, SyncStarted
 
@@ -168,30 +169,6 @@ class DecisionMade(Event):
     prompt_tokens: Count = 0
     answer_tokens: Count = 0
     seconds: Seconds = 0.0
-
-
-@dataclass(frozen=True, config=CONFIG)
-class QuestionAsked(Event):
-    """A question for a person. `holds` names the entities that wait for the answer."""
-
-    type: ClassVar[str] = "question_asked"
-    id: Text
-    kind: Text
-    subject: Text
-    text: Text
-    candidates: FactsList = Field(default_factory=list)
-    evidence: Facts = Field(default_factory=dict)
-    holds: TextList = Field(default_factory=list)
-
-
-@dataclass(frozen=True, config=CONFIG)
-class QuestionAnswered(Event):
-    """The answer to question `id`; `by` names who or what gave it (`person`, `file`, `deferred`)."""
-
-    type: ClassVar[str] = "question_answered"
-    id: Text
-    answer: Json
-    by: Text = "person"
 
 
 @dataclass(frozen=True, config=CONFIG)

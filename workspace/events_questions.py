@@ -1,0 +1,34 @@
+"""Events of what is asked of a person, and answered."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from workspace.event import CONFIG, Event, Facts, FactsList, Json, Text, TextList
+
+
+@dataclass(frozen=True, config=CONFIG)
+class QuestionAsked(Event):
+    """A question for a person. `holds` names the entities that wait for the answer."""
+
+    type: ClassVar[str] = "question_asked"
+    id: Text
+    kind: Text
+    subject: Text
+    text: Text
+    candidates: FactsList = Field(default_factory=list)
+    evidence: Facts = Field(default_factory=dict)
+    holds: TextList = Field(default_factory=list)
+
+
+@dataclass(frozen=True, config=CONFIG)
+class QuestionAnswered(Event):
+    """The answer to question `id`; `by` names who or what gave it (`person`, `file`, `deferred`)."""
+
+    type: ClassVar[str] = "question_answered"
+    id: Text
+    answer: Json
+    by: Text = "person"
