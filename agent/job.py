@@ -26,6 +26,7 @@ from agent.job_request import (
 from agent.ladder import Ladder
 from agent.loop import Loop, last_plan
 from agent.models.protocol import Encoder, Model
+from agent.plan_versions import began_with_plan, begun_entities, frozen, keep_beside_log
 from agent.questions import Question, open_questions, question_of, read_answer
 from agent.recovery import finish_redrive, recover
 from agent.remedy import Applied, find_remedies
@@ -37,7 +38,7 @@ from engine.context import Context, Progress
 from engine.course import load_on_course
 from engine.generation import open_redrive
 from engine.load import LoadOutcome
-from engine.plan import Plan, dump_plan, load_plan
+from engine.plan import Plan, load_plan
 from engine.prepare import try_queries
 from engine.preview import Preview, preview
 from engine.rehearsal import refuse_unfinished
@@ -51,10 +52,8 @@ from workspace.errors import (
     WaitingForPersonError,
 )
 from workspace.events import (
-    BatchCommitted,
     Interrupted,
     JobFinished,
-    JobStarted,
     LessonLearnt,
     PhaseStarted,
     QuestionAsked,
@@ -241,7 +240,7 @@ class Run:
             finish_redrive(self.context(check_plan(last, self._source, self._catalogue)))
         drafted, checked = self.checked(given)
         held = drafted.held if drafted is not None else {}
-        begun = self.begun()
+        begun = begun_entities(self.workspace)
         if drafted is None and not begun:
             try_queries(self.paths, checked)
         shown: Preview | None = None
@@ -267,11 +266,11 @@ class Run:
     def _plan(self, given: Plan | None) -> tuple[Draft | None, Plan]:
         """The plan to go by: the one given, the log's where rows have begun to move by a given one, or a draft."""
         last = last_plan(self.workspace)
-        if given is not None or (last is not None and self._given_before()):
+        if given is not None or (last is not None and began_with_plan(self.workspace)):
             plan = given if given is not None else last
             assert plan is not None
             loop = Loop(self.workspace, self._frozen(plan, last), self._catalogue)
-            return None, self._kept(loop.keep_version("file", "given"))
+            return None, keep_beside_log(self.paths, loop.keep_version("file", "given"))
         self._open_model()
         drafted = draft(
             self._source, self._catalogue, self.workspace, model=self._model, encoder=self._encoder,
@@ -279,41 +278,10 @@ class Run:
             watch=self._watch, on_call=self._count, keep=lambda plan: self._frozen(plan, last),
             person=self._person if self._ask is not None else None,
         )  # fmt: skip
-        return drafted, self._kept(drafted.plan)
-
-    def _given_before(self) -> bool:
-        begun = next(
-            (e.event for e in self.workspace.events(types=[JobStarted]) if isinstance(e.event, JobStarted)), None
-        )
-        return begun is not None and bool(begun.options.get("plan"))
+        return drafted, keep_beside_log(self.paths, drafted.plan)
 
     def _frozen(self, plan: Plan, last: Plan | None) -> Plan:
-        """The plan, with entities whose rows have begun to move as they were, maps included."""
-        begun = self.begun()
-        if last is None or not begun:
-            return plan
-        entities, maps = dict(plan.entities), dict(plan.value_maps)
-        for name in begun & set(last.entities):
-            entities[name] = last.entities[name]
-            for planned in last.entities[name].fields.values():
-                if planned.map is not None:
-                    maps[planned.map] = last.value_maps[planned.map]
-        return plan.model_copy(
-            update={"entities": entities, "value_maps": maps, "version": last.version, "archive": last.archive}
-        )
-
-    def begun(self) -> set[str]:
-        """The entities whose rows have begun to move."""
-        return {
-            e.event.entity for e in self.workspace.events(types=[BatchCommitted]) if isinstance(e.event, BatchCommitted)
-        }
-
-    def _kept(self, plan: Plan) -> Plan:
-        """Writes the plan beside the log, for a person to read."""
-        file = self.paths.plans / f"plan-{plan.version}.yaml"
-        file.touch(mode=0o600)
-        file.write_text(dump_plan(plan), encoding="utf-8")
-        return plan
+        return frozen(plan, last, begun_entities(self.workspace))
 
     # -- the phases -------------------------------------------------------------------------------
 
@@ -328,7 +296,7 @@ class Run:
         loop.flush()
         if not self._applied:
             return shown, checked
-        plan = self._kept(loop.keep_version("rule", "remedies for what the preview found"))
+        plan = keep_beside_log(self.paths, loop.keep_version("rule", "remedies for what the preview found"))
         checked = check_plan(plan, self._source, self._catalogue)
         return preview(self.context(checked)), checked
 

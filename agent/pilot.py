@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from agent.job import Ask, Run, opened_run, run_job
 from agent.job_request import JobOutcome, JobRequest, Watch
+from agent.plan_versions import begun_entities
 from agent.questions import open_questions
 from engine.check import CheckedPlan
 from engine.faults import fault_point
@@ -48,7 +49,7 @@ def run_pilot(
 
 
 def _cut(run: Run, given: Plan | None, share: str, wanted: Share, pilot: JobPaths) -> JobOutcome:
-    if run.begun():
+    if begun_entities(run.workspace):
         raise UsageError(
             f"the job {run.paths.job} has begun to move rows", where=str(run.paths.folder),
             advice="a pilot goes before its job; `migrate resume` goes on with the job",

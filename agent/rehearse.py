@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from agent.job import Ask, Run, opened_run
 from agent.job_request import JobOutcome, JobRequest, Watch, too_many
+from agent.plan_versions import begun_entities
 from agent.questions import open_questions
 from connectors.dsn import Dsn, check_copy, open_copy
 from engine.plan import Plan, load_plan
@@ -37,7 +38,7 @@ def rehearse_job(
 
 
 def _rehearse(run: Run, given: Plan | None, place: Dsn | None) -> JobOutcome:
-    if run.begun():
+    if begun_entities(run.workspace):
         raise UsageError(
             f"the job {run.paths.job} has begun to move rows", where=str(run.paths.folder),
             advice="rehearse a job before it runs, or another with another --job name",
