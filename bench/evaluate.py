@@ -146,10 +146,14 @@ class _Evaluation:
             for e, column in drafted.draft.open_fields
             if e in drafted.draft.whole.entities
         ]
-        scored = score_plan(drafted.draft.whole, self._person.gold, self._schema, waiting)
         with Workspace.open(self._paths) as workspace:
             asked = open_questions(workspace)
             made = _decisions(workspace)
+        tables = {q.subject for q in asked if q.kind == "entity"}
+        for entity in self._person.gold.entities.values():
+            if base_table(entity) in tables:  # all of it waits for where the table goes
+                waiting += [(entity.to, column) for column in (*entity.fields, "(key)", "(where)")]
+        scored = score_plan(drafted.draft.whole, self._person.gold, self._schema, waiting)
         outcome, plan = self._finish()
         return self._result(started, outcome, scored, plan, asked, made)
 
