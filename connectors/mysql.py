@@ -19,7 +19,7 @@ from connectors.mysql_connection import LOST, connect, connect_error, driver, er
 from connectors.mysql_grants import read_grants
 from connectors.protocols import Catalogue, Column, Kind, Page, Table
 from connectors.relation import after_key, from_clause, is_select, not_before, where_lacking
-from connectors.rows import Shape, after_exactly, pages
+from connectors.rows import Shape, pages
 from workspace.errors import CatalogueError, ConnectError, PackhorseError, SourceLostError
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
@@ -97,8 +97,7 @@ class MysqlSource:
 
         A row whose key is NULL, in any part, is in no page: compare the rows read with `count`. Where the
         server holds keys to be equal that differ in case or accents, and no unique index forbids such
-        pairs, going on after one of them rests on the server's giving equals in the same order again;
-        SourceLostError where that row is gone.
+        pairs, their bytes tell which comes first.
         """
         if self._streaming:
             raise RuntimeError("a source reads one stream at a time")
@@ -107,25 +106,19 @@ class MysqlSource:
         if missing := [name for name in key if name not in named]:
             raise CatalogueError(f"there is no column {missing[0]} to be the key", where=self.dsn)
         unique = any(set(one.columns) <= set(key) for one in table.unique_keys)
-        exact = unique or all(named[name].exact for name in key)
+        ordered = [named[name] for name in key]
+        alike = [] if unique else [column for column in ordered if not column.exact]
         bound = None if since is None else (named[since[0]], since[1])
         columns = [column for column in table.columns if not only or column.name in only]
-        sql = self._page_query(relation, columns, [named[name] for name in key], after, exact, bound)
+        sql = self._page_query(relation, columns, ordered, alike, after, bound)
         shape = Shape.of(
             [c.name for c in columns],
             [c.kind is Kind.BINARY for c in columns],
             key,
             [_is_single(c) for c in columns],
         )
-        found = pages(self._rows(sql), shape, size)
         try:
-            yield from found if exact or after is None else after_exactly(found, shape, after)
-        except LookupError:
-            raise SourceLostError(
-                f"the row {after} of {relation[:60]} is gone, so its place is lost",
-                where=self.dsn,
-                advice="start a new job; the source changed while it was read",
-            ) from None
+            yield from pages(self._rows(sql), shape, size)
         except self._module.Error as error:
             raise self._stream_error(error) from None
         finally:
@@ -232,20 +225,22 @@ class MysqlSource:
         relation: str,
         columns: Sequence[Column],
         key: Sequence[Column],
+        alike: Sequence[Column],
         after: tuple[str, ...] | None,
-        exact: bool,
         since: tuple[Column, str] | None,
     ) -> str:
         sql = f"SELECT {', '.join(_as_text(column) for column in columns)} FROM {from_clause(relation, self.dialect, self._table)}"
         if not key:
             return sql
-        ordered = [_comparable(column) for column in key]
+        ordered = [*map(_comparable, key), *map(_bytes_of, alike)]
         conditions = [f"{quote(column.name)} IS NOT NULL" for column in key if column.nullable]
         if since is not None:
             conditions.append(not_before(_comparable(since[0]), _literal(*since)))
         if after is not None:
-            literals = [_literal(column, value) for column, value in zip(key, after, strict=True)]
-            conditions.append(after_key(ordered, literals, ">" if exact else ">="))
+            place = dict(zip((column.name for column in key), after, strict=True))
+            literals = [_literal(column, place[column.name]) for column in key]
+            literals += [f"x'{place[column.name].encode().hex()}'" for column in alike]
+            conditions.append(after_key(ordered, literals))
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         return f"{sql}{where} ORDER BY {', '.join(ordered)}"
 
@@ -305,6 +300,11 @@ def _comparable(column: Column) -> str:
     if column.kind is Kind.ENUM or column.type == "set":
         return f"CAST({name} AS CHAR)"  # ordered by number, but compared as text
     return f"CAST({name} AS DOUBLE)" if _is_single(column) else name
+
+
+def _bytes_of(column: Column) -> str:
+    """What sets apart the texts that the column's collation holds to be equal, trailing spaces among them."""
+    return f"CAST(CONVERT({quote(column.name)} USING utf8mb4) AS BINARY)"
 
 
 def _literal(column: Column, value: str) -> str:

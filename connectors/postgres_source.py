@@ -7,6 +7,7 @@ Never writes, and holds no lock but that of a reader.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +23,7 @@ from connectors.postgres_connection import connect
 from connectors.postgres_grants import source_grants
 from connectors.protocols import Catalogue, Kind, Page, Table
 from connectors.relation import after_key, from_clause, is_select, not_before, where_lacking
-from connectors.rows import Shape, after_exactly, to_text
+from connectors.rows import Shape, to_text
 from workspace.errors import CatalogueError, ConnectError, PackhorseError, SourceLostError
 
 # What a value's text looks like must not hang on the server's or the user's settings, and a long read must
@@ -111,8 +112,7 @@ class PostgresSource:
 
         A row whose key is NULL, in any part, is in no page: compare the rows read with `count`. Where the
         server holds different keys to be equal (citext, some collations), and no unique index forbids such
-        pairs, going on after one of them rests on the server's giving equals in the same order again;
-        SourceLostError where that row is gone.
+        pairs, their bytes tell which comes first.
         """
         if self._streaming:
             raise RuntimeError("a source reads one stream at a time")
@@ -124,21 +124,11 @@ class PostgresSource:
             set(one.columns) <= set(key) and one.where is None and len(one.expressions) == len(one.columns)
             for one in table.unique_keys
         )
-        exact = unique or all(named[name].exact for name in key)
+        alike = () if unique else tuple(name for name in key if not named[name].exact)
         columns = [column for column in table.columns if not only or column.name in only]
         shape = Shape.of([c.name for c in columns], [c.kind is Kind.BINARY for c in columns], key)
-        query = self._page_query(relation, shape, after, exact, since)
-        found = self._copy(query, shape, size)
-        try:
-            yield from found if exact or after is None else after_exactly(found, shape, after)
-        except LookupError:
-            raise SourceLostError(
-                f"the row {after} of {relation[:60]} is gone, so its place is lost",
-                where=self.dsn,
-                advice="start a new job; the source changed while it was read",
-            ) from None
-        finally:
-            found.close()
+        with closing(self._copy(self._page_query(relation, shape, alike, after, since), shape, size)) as found:
+            yield from found
 
     def grants(self, relations: Sequence[str] | None, user: str | None = None) -> list[Grant]:
         """The rights that reading needs; see `Source.grants`."""
@@ -247,8 +237,8 @@ class PostgresSource:
         self,
         relation: str,
         shape: Shape,
+        alike: Sequence[str],
         after: tuple[str, ...] | None,
-        exact: bool,
         since: tuple[str, str] | None,
     ) -> str:
         query = (
@@ -257,6 +247,8 @@ class PostgresSource:
         if not shape.key:
             return query
         ordered = [self.quote(shape.names[i]) for i in shape.key]
+        # concat gives the text that COPY sends, where a cast would cut the spaces off a char(n)
+        by = [*ordered, *(f'concat({self.quote(name)}) COLLATE "C"' for name in alike)]
         conditions = [f"{name} IS NOT NULL" for name in ordered]
         if since is not None:
             conditions.append(not_before(self.quote(since[0]), sql.Literal(since[1]).as_string(self._asking)))
@@ -264,8 +256,9 @@ class PostgresSource:
             # literals and not parameters, which COPY does not take; untyped, so each gets its column's type
             texts = ["\\x" + value if i in shape.binary else value for i, value in zip(shape.key, after, strict=True)]
             literals = [sql.Literal(text).as_string(self._asking) for text in texts]
-            conditions.append(after_key(ordered, literals, ">" if exact else ">="))
-        return f"{query} WHERE {' AND '.join(conditions)} ORDER BY {', '.join(ordered)}"
+            literals += [literals[i] for i, n in enumerate(shape.key) if shape.names[n] in alike]
+            conditions.append(after_key(by, literals))
+        return f"{query} WHERE {' AND '.join(conditions)} ORDER BY {', '.join(by)}"
 
     def _copy(self, query: str, shape: Shape, size: int) -> Generator[Page, None, None]:
         """Pages of a COPY. The server sends each row as one message, so a page is so many messages."""

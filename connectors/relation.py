@@ -75,12 +75,12 @@ def about(relation: str, dialect: str) -> str:
     return f"SELECT 1 AS one FROM {first.this.sql(dialect)}"
 
 
-def after_key(key: Sequence[str], place: Sequence[str], comparison: str = ">") -> str:
+def after_key(key: Sequence[str], place: Sequence[str]) -> str:
     """The condition that a row comes after a key: one comparison, or one of rows for a composite key.
 
     `key` are the key's columns in SQL, `place` the literals (or numbered placeholders) that they are held
     against. The first column also stands alone, since not every server finds the range in a row comparison.
     """
     if len(key) == 1:
-        return f"{key[0]} {comparison} {place[0]}"
-    return f"{key[0]} >= {place[0]} AND ({', '.join(key)}) {comparison} ({', '.join(place)})"
+        return f"{key[0]} > {place[0]}"
+    return f"{key[0]} >= {place[0]} AND ({', '.join(key)}) > ({', '.join(place)})"

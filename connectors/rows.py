@@ -72,26 +72,6 @@ def pages(fetch: Callable[[int], Sequence[Row]], shape: Shape, size: int) -> Ite
         del table
 
 
-def after_exactly(pages: Iterator[Page], shape: Shape, place: tuple[str, ...]) -> Iterator[Page]:
-    """Pages from the row behind `place` on, out of pages that begin at or before it.
-
-    For keys whose collation holds different keys to be equal: the server can only be asked for all that
-    are not lower. Raises LookupError where no row has exactly that key: it is gone.
-    """
-    for page in pages:
-        columns = [page.rows.column(i).to_pylist() for i in shape.key]
-        keys = zip(*([v.hex() if isinstance(v, bytes) else v for v in column] for column in columns), strict=True)
-        found = next((n for n, key in enumerate(keys) if key == place), None)
-        if found is not None:
-            rest = page.rows.slice(found + 1)
-            if rest.num_rows:
-                yield Page(rest, page.last_key)
-            break
-    else:
-        raise LookupError(place)
-    yield from pages
-
-
 def _to_table(parts: list[list[Any]], shape: Shape) -> pa.Table:
     columns: list[Any] = []
     for i, pieces in enumerate(zip(*parts, strict=True)):

@@ -81,13 +81,13 @@ def test_none_of_these_is_an_answer_of_the_model(workspace: Workspace) -> None:
 
 
 def test_a_model_that_is_weak_never_decides_against_the_evidence(workspace: Workspace) -> None:
-    model = ScriptedModel(["c1"], name="SmolLM2-135M-Instruct.Q4_1.gguf")
+    model = ScriptedModel(["c1"], worth=None)
     decision = Ladder(workspace, model=model).decide(_matter(0.6, 0.1))
     assert decision.open
 
 
 def test_a_model_is_not_called_where_its_word_could_not_settle_it(workspace: Workspace) -> None:
-    model = ScriptedModel(["c0"], name="SmolLM2-135M-Instruct.Q4_1.gguf")
+    model = ScriptedModel(["c0"], worth=None)
     assert Ladder(workspace, model=model).decide(_matter(0.3, 0.3, 0.3)).open
     assert model.asked == []
 

@@ -359,7 +359,8 @@ def test_on_a_terminal_it_asks_what_only_a_person_can_say(job: Job) -> None:
 
 RUNS: list[tuple[str, list[str], str]] = [
     ("unknown scheme", ["run", "oracle://h/d", "TARGET"], "PH-102"),
-    ("a target that cannot be one", ["run", "SOURCE", "sqlite:///x.db"], "PH-102"),
+    ("a target that cannot be one", ["run", "SOURCE", "exports"], "PH-102"),
+    ("no target there", ["run", "SOURCE", "sqlite:///x.db"], "PH-103"),
     ("no source there", ["run", "sqlite:///nowhere.db", "TARGET"], "PH-103"),
     ("wrong port", ["run", "SOURCE", "postgresql://me@127.0.0.1:1/db"], "PH-103"),
     ("no such plan", ["run", "SOURCE", "TARGET", "--plan", "no.yaml"], "PH-201"),
@@ -380,6 +381,7 @@ def test_bad_runs_move_nothing(job: Job, arguments: list[str], code: str) -> Non
     from agent.models.embedded import embedded_model_path
 
     (job.folder / "cut.gguf").write_bytes(embedded_model_path().read_bytes()[:1_000_000])
+    (job.folder / "exports").mkdir()
     before = _dump(job)
     given = [{"SOURCE": job.source, "TARGET": job.dsn}.get(each, each) for each in arguments]
     migrate_here(*given, *(["--yes"] if given[0] == "run" else [])).refused(code)

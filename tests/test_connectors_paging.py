@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from connectors.dsn import open_source
@@ -277,6 +277,7 @@ def test_keys_that_a_collation_holds_equal(
 
     @quick
     @given(st.lists(LETTERS, unique=True, max_size=12), st.integers(1, 5))
+    @example(["", "00", "Aa", "A", ";", "9", "AA", "0", "B"], 1)
     def all_once(keys: list[str], size: int) -> None:
         execute("DELETE FROM t")
         for n, key in enumerate(keys):
