@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 
 from agent.models.check import Check, check_model
+from agent.models.kept import path_of
 from workspace.errors import PackhorseError
 from workspace.paths import data_directory, list_jobs
 
@@ -63,20 +64,13 @@ def model(spec: str | None) -> Check:
         return Check("model", "ok", "none: rules, experience and questions only")
     if spec is not None and "://" in spec:
         return Check("model", "ok", f"the server {spec}, not tried")
-    found = {check.name: check for check in check_model(model_path(spec))}
+    found = {check.name: check for check in check_model(path_of(spec))}
     for check in found.values():
         if check.state == "fail":
             return Check("model", "fail", f"{check.name}: {check.found}", check.advice)
     parts = [found[name].found for name in ("architecture", "parameters") if name in found]
     speed = f"prompt {found['prompt'].found}, answer {found['answer'].found}" if "prompt" in found else ""
     return Check("model", "ok", ", ".join([*parts, speed]))
-
-
-def model_path(spec: str | None) -> Path:
-    """The file that `--model` names; the embedded model's without one."""
-    from agent.models.embedded import embedded_model_path
-
-    return embedded_model_path() if spec is None else Path(spec).expanduser()
 
 
 def disk(folder: Path) -> Check:

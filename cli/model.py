@@ -1,7 +1,8 @@
-"""`migrate model`: the model that decides."""
+"""`migrate model`: the model that decides: which there are, how one gets here, what one is, how fast it is."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from typing import Annotated
 
@@ -9,30 +10,78 @@ import typer
 
 from cli.options import AsJson
 from cli.views import checks as view
-from cli.views.output import on_stdout, print_json
+from cli.views import models as models_view
+from cli.views.output import on_stderr, on_stdout, print_json
 from workspace.errors import ModelError
 
 app = typer.Typer(rich_markup_mode=None, help="The model that decides where rules leave it open.")
 
-File = Annotated[str | None, typer.Argument(metavar="[PATH]", help="A GGUF file; the embedded model without it.")]
+File = Annotated[
+    str | None, typer.Argument(metavar="[FILE]", help="A GGUF file, or a name from the list; the default without it.")
+]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="qwen3-8b, qwen3-4b, or OWNER/REPOSITORY/FILE.gguf of huggingface.co.")
+]
 
 
-@app.callback()
-def _model() -> None:
-    """Keeps `check` a verb of its own while it is the only one."""
+@app.command("list")
+def list_models(as_json: AsJson = False) -> int:
+    """List the models of this machine, and those that can be pulled by name.
+
+    `*` marks the one that decides where --model says nothing. JSON: `folder`, `default` (`path`, `why`), `models`, a list of
+    objects with `name`, `path`, `size` in bytes, `sha256`, `verified`, `origin` and `default`, and `to_pull`, a list of objects
+    with `name`, `repository`, `revision`, `file`, `size`, `sha256`, `about`.
+    """
+    from agent.models.catalogue import CATALOGUE
+    from agent.models.kept import default_model, kept_models, models_folder
+
+    kept = kept_models()
+    default, why = default_model()
+    missing = [each for each in CATALOGUE.values() if each.name not in {model.name for model in kept}]
+    if as_json:
+        print_json(
+            {
+                "folder": str(models_folder()),
+                "default": {"path": str(default), "why": why},
+                "models": [{**asdict(each), "default": each.path == default} for each in kept],
+                "to_pull": [asdict(each) for each in missing],
+            }
+        )
+    else:
+        models_view.show_list(on_stdout(), kept, default, why, missing, models_folder())
+    return 0
+
+
+@app.command("pull")
+def pull_model(name: Name, as_json: AsJson = False) -> int:
+    """Fetch a model from huggingface.co, pinned and checked by its SHA-256; a pull that was cut goes on where it stopped.
+
+    What is here already is read whole and checked again, without a network. JSON: `name`, `path`, `size`, `sha256`,
+    `verified`, `origin`.
+    """
+    from agent.models.catalogue import named
+    from agent.models.kept import default_model, models_folder
+    from agent.models.pull import pull
+
+    kept = pull(named(name), models_folder(), progress=sys.stderr.isatty())
+    if as_json:
+        print_json(asdict(kept))
+    else:
+        models_view.show_pulled(on_stdout(), on_stderr(), kept, default_model()[0])
+    return 0
 
 
 @app.command("check")
 def check(path: File = None, as_json: AsJson = False) -> int:
-    """Try a model: what it is, how fast it is here, and whether it keeps to a grammar.
+    """Try a model: what it is, whether it fits this machine, how fast it is here, and whether it keeps to a grammar.
 
     Exits with 2 when a line fails. JSON: `path`, `ok`, and `checks`, a list of objects with `name`, `state`
     (ok, warn, fail), `found`, `advice`.
     """
     from agent.models.check import check_model
-    from cli.checks import model_path
+    from agent.models.kept import path_of
 
-    file = model_path(path)
+    file = path_of(path)
     found = check_model(file)
     failed = next((each for each in found if each.state == "fail"), None)
     if as_json:

@@ -22,8 +22,9 @@ Model = Annotated[
     str | None,
     typer.Option(
         "--model",
-        metavar="PATH|URL|none",
-        help="A GGUF file, a server's URL, or none for rules and questions only. Default: the embedded model.",
+        metavar="NAME|PATH|URL|none",
+        help="A model of `migrate model list`, a GGUF file, a server's URL, or none for rules and questions only."
+        " Default: qwen3-8b once it was pulled, else the embedded model.",
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; what is unsure waits in migrate answer.")]

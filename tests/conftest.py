@@ -10,6 +10,14 @@ import pytest
 from sample_data.servers import Database, MariadbServer, NotInstalledError, PostgresServer
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _data_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keeps tests away from what whoever runs them has learnt and pulled."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PACKHORSE_DATA_HOME", str(tmp_path_factory.mktemp("data-home")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     """The PostgreSQL server that the tests share; leave it running."""

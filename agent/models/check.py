@@ -6,7 +6,6 @@ one clear line here and not the end of us.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import signal
 import subprocess
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agent.models.data_block import neutralise
-from agent.models.gguf_file import Header, read_header
+from agent.models.gguf_file import Header, read_header, sha256_of
 from workspace.errors import ModelError
 
 _PATIENCE = 600.0  # seconds for the child; an 8B model on two cores takes a minute or two
@@ -42,12 +41,6 @@ def check_model(path: Path, patience: float = _PATIENCE) -> list[Check]:
     except ModelError as error:
         return [Check("file", "fail", f"{error.what}: {path}", error.advice)]
     return [*_of_header(header), *_of_trial(path, patience)]
-
-
-def sha256_of(path: Path) -> str:
-    """The file's SHA-256, to compare with what its publisher says. Reads the whole file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _of_header(header: Header) -> Iterator[Check]:

@@ -95,6 +95,12 @@ def read_header(path: Path) -> Header:
     return header
 
 
+def sha256_of(path: Path) -> str:
+    """The file's SHA-256, to compare with what its publisher says. Reads the whole file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def _read(path: Path) -> Header:
     try:
         if path.is_dir():
