@@ -38,7 +38,7 @@ def test_the_gold_plan_gives_the_gold_output(scenario: Scenario, postgres: Postg
             source, database.socket_dsn, plan_path=scenario.file("gold.yaml"), job="gold", yes=True, base=tmp_path,
             tolerate=0.5,  # what no plan can read is for quarantine, and one scenario is full of it
         )
-    )
+    )  # fmt: skip
     assert outcome.verification is not None
     assert outcome.verification.ok
     found = score(database.socket_dsn, tmp_path / "truth")
