@@ -18,46 +18,50 @@ _PLAIN = f"{_SYSTEM}\n\n{_USER}\n\nAnswer: "
 
 
 class Chat:
-    """The frame of one model: the template rendered once, cut where our parts go in."""
+    """The frame of one model: the template rendered once, cut where our parts go in; once more for a model that thinks
+    before it answers. `thinks` says whether the template knows of that."""
 
     def __init__(self, template: str, start: str, end: str, tokenise: Tokenise) -> None:
         """`start` and `end` are the texts of the model's first and last token. A template that is missing
         or can't be used is replaced by plain text; `fallback` then says why."""
         self._tokenise = tokenise
         self.fallback = ""
-        frame = _PLAIN
+        frame = thinking = _PLAIN
         if not template:
             self.fallback = "the file has no chat template: plain text is used"
         else:
             try:
-                frame = _render(template, start, end)
+                frame = _render(template, start, end, think=False)
+                thinking = _render(template, start, end, think=True)
             except Exception as error:  # a template is a program of a stranger's; any error means unusable
                 self.fallback = f"its chat template cannot be used ({type(error).__name__}): plain text is used"
-        self._pieces = _cut(frame)
+                frame = thinking = _PLAIN
+        self.thinks = thinking != frame
+        self._pieces, self._thinking = _cut(frame), _cut(thinking)
 
-    def tokens(self, prompt: Prompt, last: str = "") -> list[int]:
+    def tokens(self, prompt: Prompt, last: str = "", *, think: bool = False) -> list[int]:
         """The prompt, ready for its answer: system, the question, the fenced data, and what stands `last` since
-        it changes from call to call."""
+        it changes from call to call. With `think` it is ready for a thought, where the template knows of that."""
         asked = "\n\n".join(part for part in (prompt.question, data_block(prompt.data), last) if part)
         parts = {_SYSTEM: prompt.system, _USER: asked}
         found: list[int] = []
-        for piece in self._pieces:
+        for piece in self._thinking if think else self._pieces:
             own = parts.get(piece)
             found += self._tokenise(piece, True) if own is None else self._tokenise(own, False)
         return found
 
 
-def _render(template: str, start: str, end: str) -> str:
+def _render(template: str, start: str, end: str, *, think: bool) -> str:
     from llama_cpp.llama_chat_format import Jinja2ChatFormatter  # runs the template in a sandbox
 
     formatter = Jinja2ChatFormatter(template=template, eos_token=end, bos_token=start)
     try:
-        frame = formatter(messages=_messages(apart=True), enable_thinking=False).prompt
+        frame = formatter(messages=_messages(apart=True), enable_thinking=think).prompt
         if _complete(frame):
             return frame
     except Exception:  # many templates refuse a system turn; the next try has none
         pass
-    frame = formatter(messages=_messages(apart=False), enable_thinking=False).prompt
+    frame = formatter(messages=_messages(apart=False), enable_thinking=think).prompt
     if not _complete(frame):
         raise ValueError("the template changes what it is given")
     return frame

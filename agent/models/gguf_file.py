@@ -95,6 +95,19 @@ def read_header(path: Path) -> Header:
     return header
 
 
+def read_adapter(path: Path, header: Header) -> Header:
+    """The header of a LoRA adapter made for the model of `header`. ModelError, one line, for any other file."""
+    found = _read(path)
+    if found.metadata.get("general.type") != "adapter" or found.metadata.get("adapter.type") != "lora":
+        raise ModelError("holds no LoRA adapter", where=str(path), advice="give --adapter a GGUF file of one")
+    if found.architecture != header.architecture:
+        raise ModelError(
+            f"an adapter for {found.architecture or 'nothing named'}, and the model is {header.architecture}",
+            where=str(path), advice=f"take one that was trained on {header.name}",
+        )  # fmt: skip
+    return found
+
+
 def sha256_of(path: Path) -> str:
     """The file's SHA-256, to compare with what its publisher says. Reads the whole file."""
     with path.open("rb") as file:

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agent.models.calibration import UNFITTED, fit_of
 from agent.models.chat import Chat
 from agent.models.cores import IdleCores, physical_cores
 from agent.models.data_block import data_block, neutralise
-from agent.models.gguf_file import read_header
+from agent.models.gguf_file import read_adapter, read_header
 from agent.models.native import BATCH, Context, Grammar, Weights, offloads
 from agent.models.pairs import branches
 from agent.models.protocol import NONE_OF_THESE, Choice, Price, Prompt, Text
@@ -27,6 +28,8 @@ from workspace.errors import ModelError
 
 CONTEXT = 4096
 ORDERS = 3
+THOUGHT = 512
+"""Tokens a model may think for before it writes."""
 _SMALL = 1_000_000_000  # parameters; below, options listed in a prompt are answered by their place in the list
 _GRAMMARS = 8  # compiled and kept
 Form = Literal["listed", "channel"]
@@ -51,28 +54,38 @@ class LlamaCpp:
         context: int = CONTEXT,
         gpu_layers: int | None = None,
         form: Form | None = None,
+        adapter: Path | None = None,
+        think: bool = False,
     ) -> None:
-        """Loads the file. `threads` 0 takes the physical cores that other processes leave idle, anew at each call; `gpu_layers` -1 puts all on the GPU, which is
-        the default where the build can. ModelError, one line, for a file that is no sound model."""
+        """Loads the file, and a LoRA `adapter` over it. `think` lets it think before it writes (never before it
+        chooses). `threads` 0 takes the physical cores that other processes leave idle, anew at each call; `gpu_layers` -1 puts all on the GPU, which is
+        the default where the build can. ModelError, one line, for a file that is no sound model, an adapter that isn't for
+        it, or a model that can't think."""
         header = read_header(path)
         self.path = path
-        self.name = header.label
+        self.name = header.label if adapter is None else f"{read_adapter(adapter, header).label} on {header.label}"
         self.worth: float | None = None  # `calibration` has it by name and kind of question
         self.threads = threads or physical_cores()
+        self._grammars: dict[str, Grammar] = {}
         self._idle_cores = None if threads else IdleCores()
         self.gpu_layers = gpu_layers if gpu_layers is not None else (-1 if offloads() else 0)
         self.weights = Weights(path, self.gpu_layers)
         length = min(context, self.weights.trained_context) if self.weights.trained_context else context
         try:
             self._context = Context(self.weights, length, self.threads)
+            if adapter is not None:
+                self._context.adapt(self.weights.adapter(adapter))
         except ModelError:
             self.weights.close()
             raise
         self._chat = Chat(self.weights.template(), *self.weights.first_and_last(), self._tokenise)
         self.template_note = self._chat.fallback
+        if think and not self._chat.thinks:
+            self.close()
+            raise ModelError("its chat template knows no thinking", where=str(path), advice="leave --think out")
+        self.think = think
         self.form: Form = form or self.form_for(self.weights.parameters)
         self.fit = partial(fit_of, self.name)
-        self._grammars: dict[str, Grammar] = {}
 
     @staticmethod
     def form_for(parameters: int) -> Form:
@@ -90,12 +103,14 @@ class LlamaCpp:
         return Choice(max(range(len(shares)), key=lambda i: shares[i]), shares, price)
 
     def write(self, prompt: Prompt, grammar: str, max_tokens: int = 200) -> Text:
-        """The likeliest text, token by token, that the GBNF grammar allows. ModelError where the grammar doesn't
-        parse, or where the text isn't whole after `max_tokens`."""
+        """The likeliest text, token by token, that the GBNF grammar allows, after a thought where it may think: the
+        thought is thrown away. ModelError where the grammar doesn't parse, or where the text isn't whole after
+        `max_tokens`."""
         started = self._start()
         rules = self._grammar(grammar)
-        tokens = self._tokens(prompt, max_tokens)
+        tokens = self._tokens(prompt, max_tokens + THOUGHT * self.think, think=self.think)
         scores, cached = self._context.prompt(tokens)
+        scores, thought = self._thought(scores) if self.think else (scores, 0)
         raw = b""
         for written in range(max_tokens + 1):
             token = rules.best(scores)
@@ -106,7 +121,7 @@ class LlamaCpp:
             rules.accept(token)
             raw += self.weights.piece(token)
             scores = self._context.extend(token)
-        price = Price(1, len(tokens), cached, written, time.monotonic() - started)
+        price = Price(1, len(tokens), cached, thought + written, time.monotonic() - started)
         return Text(raw.decode("utf-8", "replace"), price)
 
     def speeds(self) -> tuple[float, float]:
@@ -140,6 +155,28 @@ class LlamaCpp:
         if self._idle_cores is not None:
             self._context.use_threads(self._idle_cores())
         return time.monotonic()
+
+    def _thought(self, scores: NDArray[np.float32]) -> tuple[NDArray[np.float32], int]:
+        """Lets it think for at most THOUGHT tokens: log-probabilities of the answer's first token, and how many were thought.
+
+        Drawn, not greedy, since such models run in circles when they are; from one seed, so that the same question is thought
+        about in the same way.
+        """
+        random = np.random.default_rng(0)
+        opening, closing = (self.weights.tokens(mark, special=True) for mark in ("<think>\n", "</think>\n\n"))
+        mark = self.weights.tokens("</think>", special=True)
+        for token in opening:
+            scores = self._context.extend(token)
+        said: list[int] = []
+        while len(said) < THOUGHT - len(closing) - len(opening) and said[-len(mark) :] != mark:
+            token = drawn(scores, random)
+            if self.weights.ends(token) or (token in self.weights.special and token not in mark):
+                break
+            said.append(token)
+            scores = self._context.extend(token)
+        for token in closing[len(mark) :] if said[-len(mark) :] == mark else closing:
+            scores = self._context.extend(token)
+        return scores, len(opening) + len(said) + len(closing)
 
     # -- choosing ---------------------------------------------------------------------------------
 
@@ -180,12 +217,12 @@ class LlamaCpp:
 
     # -- prompts ----------------------------------------------------------------------------------
 
-    def _tokens(self, prompt: Prompt, answer: int, last: str = "") -> list[int]:
+    def _tokens(self, prompt: Prompt, answer: int, last: str = "", *, think: bool = False) -> list[int]:
         """The prompt in the model's own turns with room for `answer` tokens; data that doesn't fit the context is
         cut from its end."""
         room = self._context.length - answer
         while True:
-            tokens = self._chat.tokens(prompt, last)
+            tokens = self._chat.tokens(prompt, last, think=think)
             bos = self.weights.begins_with
             if bos and tokens[:1] != bos:
                 tokens = bos + tokens
@@ -221,6 +258,17 @@ def rotations(count: int, orders: int) -> list[list[int]]:
     steps = sorted({number * count // orders for number in range(orders)})
     turned = [[*range(step, count), *range(step)] for step in steps]
     return [turned[number % len(turned)] for number in range(orders)]
+
+
+def drawn(scores: NDArray[np.float32], random: np.random.Generator) -> int:
+    """A token drawn as Qwen3's makers advise for thinking: the likeliest 20 at temperature 0.6, of those the likeliest
+    95 %."""
+    top = np.argpartition(scores, -20)[-20:]
+    top = top[np.argsort(-scores[top], kind="stable")]
+    shares = np.exp((scores[top] - scores[top[0]]) / 0.6)
+    shares /= shares.sum()
+    kept = int(np.searchsorted(np.cumsum(shares), 0.95)) + 1
+    return int(top[random.choice(kept, p=shares[:kept] / shares[:kept].sum())])
 
 
 def _shares(scores: Sequence[float]) -> tuple[float, ...]:

@@ -133,6 +133,14 @@ class Weights:
         raw = llama_cpp.llama_model_chat_template(self.handle, None)
         return raw.decode("utf-8", "replace") if raw else ""
 
+    def adapter(self, path: Path) -> object:
+        """A LoRA adapter over these weights, for `Context.adapt`; freed with them. ModelError where it doesn't fit."""
+        _errors.clear()
+        handle = llama_cpp.llama_adapter_lora_init(self.handle, os.fsencode(path))
+        if not handle:
+            raise ModelError(f"llama.cpp cannot load the adapter: {complaint() or 'no reason given'}", where=str(path))
+        return handle
+
     def close(self) -> None:
         """Frees the weights; safe to call twice."""
         if self.handle:
@@ -171,6 +179,13 @@ class Context:
     def use_threads(self, count: int) -> None:
         """How many threads compute from now on."""
         llama_cpp.llama_set_n_threads(self.handle, count, count)
+
+    def adapt(self, adapter: object) -> None:
+        """Computes with an adapter of the weights from now on. ModelError where llama.cpp refuses."""
+        handles = (llama_cpp.llama_adapter_lora_p_ctypes * 1)(adapter)
+        if llama_cpp.llama_set_adapters_lora(self.handle, handles, 1, (ctypes.c_float * 1)(1.0)):
+            raise ModelError("llama.cpp cannot use the adapter")
+        self.forget()
 
     def prompt(self, tokens: Sequence[int]) -> tuple[NDArray[np.float32], int]:
         """Log-probabilities of the token after the prompt (shape (vocabulary,)), and how many of the
