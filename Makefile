@@ -1,8 +1,13 @@
 # The habits of this repository. They work on a fresh machine with make, a C++ compiler and Python 3.
-# A build of llama.cpp for a GPU: make demo LLAMA="-DGGML_CUDA=ON" (or -DGGML_METAL=ON).
+# A build of llama.cpp for a GPU: make venv GPU=cuda (or metal, vulkan); LLAMA="-D..." sets its CMake options oneself.
 SHELL := /bin/bash
 # The measurement, smaller: make bench BENCH="--contacts 200000" (see docs/speed.md).
-LLAMA ?= -DGGML_NATIVE=OFF
+GPU ?= cpu
+LLAMA_cpu := -DGGML_NATIVE=OFF
+LLAMA_cuda := -DGGML_NATIVE=OFF -DGGML_CUDA=ON
+LLAMA_metal := -DGGML_NATIVE=OFF -DGGML_METAL=ON
+LLAMA_vulkan := -DGGML_NATIVE=OFF -DGGML_VULKAN=ON
+LLAMA ?= $(or $(LLAMA_$(GPU)),$(error GPU is cpu, cuda, metal or vulkan, not $(GPU)))
 READY := .venv/.ready
 UV := $(shell uv --version >/dev/null 2>&1 && echo uv || echo .uv/bin/uv)
 # mysqlclient is built from source: without its client library it's left out, and all but MySQL and MariaDB works.
@@ -45,7 +50,7 @@ $(READY): requirements.lock pyproject.toml | $(filter-out uv,$(UV))
 	@awk '/^[^ #]/ { keep = /^llama-cpp-python==/ } keep' requirements.lock > .venv/llama.txt
 	@$(INSTALL) --no-deps --require-hashes -r .venv/requirements.txt
 	@$(if $(wildcard $(WHEEL)),:,echo "llama.cpp is compiled, this once: 4 to 8 minutes on two cores"; \
-	  $(UV) tool run -q pip wheel -q --no-deps --require-hashes -r .venv/llama.txt -w $(WHEELS) -C "cmake.args=$(LLAMA)")
+	  $(UV) tool run -q pip wheel -q --no-deps --require-hashes -r .venv/llama.txt -w $(WHEELS) -C "cmake.args=$(subst $() ,;,$(LLAMA))")
 	@$(INSTALL) --no-deps $(WHEEL)
 	@$(INSTALL) --no-deps -e .
 	@touch $(READY)

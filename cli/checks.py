@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import json
 import os
 import platform
 import sqlite3
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import psutil
 
+from agent.models.backends import gap, offers
 from agent.models.check import Check, check_model
 from agent.models.kept import path_of
 from workspace.errors import PackhorseError
@@ -41,8 +43,12 @@ def python() -> Check:
 
 
 def llama_build() -> Check:
-    """What llama.cpp was built for; looked up in a child, since a build that doesn't fit can end a process."""
-    code = "from agent.models.native import offloads, system_info; print(offloads()); print(system_info())"
+    """What llama.cpp was built for, and what this machine could use; looked up in a child, since a build that doesn't fit can
+    end a process."""
+    code = (
+        "import json; from agent.models.backends import built; from agent.models.native import system_info;"
+        " names, devices = built(); print(json.dumps([names, [d.name for d in devices if d.backend != 'CPU'], system_info()]))"
+    )
     try:
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     except subprocess.TimeoutExpired:
@@ -53,9 +59,11 @@ def llama_build() -> Check:
             "llama.cpp", "fail", f"cannot be loaded: {last[:160]}",
             "build it for this machine: rm -r .venv; make venv; or work with --model none",
         )  # fmt: skip
-    offloads, info = done.stdout.strip().split("\n", 1)
-    where = "GPU" if offloads == "True" else "CPU only"
-    return Check("llama.cpp", "ok", f"{_version('llama-cpp-python')}, {where}; {info}")
+    names, cards, info = json.loads(done.stdout.strip().splitlines()[-1])
+    said, advice = gap(names, offers())
+    where = f"computes on {', '.join(cards)}" if cards else "CPU only"
+    found = f"{_version('llama-cpp-python')}, {where}; {said}; {info}"
+    return Check("llama.cpp", "warn" if advice else "ok", found, advice)
 
 
 def model(spec: str | None) -> Check:

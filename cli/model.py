@@ -92,3 +92,23 @@ def check(path: File = None, as_json: AsJson = False) -> int:
     if failed is not None:
         raise ModelError(f"{failed.name}: {failed.found}", advice=failed.advice)
     return 0
+
+
+@app.command("bench")
+def bench(path: File = None, as_json: AsJson = False) -> int:
+    """Measure a model here: loading, reading prompts, writing answers, deciding. Takes some seconds, or minutes for a large one.
+
+    JSON: `path`, `name`, `parameters`, `load_seconds`, `memory_mib`, `prompt_rate` and `answer_rate` in tokens a second,
+    `decision_seconds`, `decisions_rate` a second, `cached` (the share of a decision's prompt that the prefix cache served),
+    `form`, `threads`, `gpu`.
+    """
+    from agent.models.kept import path_of
+    from agent.models.measure import measure
+
+    file = path_of(path)
+    found = measure(file)
+    if as_json:
+        print_json({"path": str(file), **asdict(found), "decisions_rate": found.decisions_rate})
+    else:
+        models_view.show_speeds(on_stdout(), found)
+    return 0

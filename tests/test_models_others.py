@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agent.models import check
+from agent.models import trial
 from agent.models.check import check_model
 from agent.models.embedded import embedded_model_path
 from agent.models.encoder import LlamaEncoder
@@ -190,7 +190,7 @@ def test_a_bad_file_and_a_crash_are_one_failed_check(tmp_path: Path, monkeypatch
         ("raise ImportError('libgomp.so.1: cannot open')", "libgomp.so.1"),
         ("import time; time.sleep(60)", "no answer within 2 seconds"),
     ):
-        monkeypatch.setattr(check, "_command", lambda _path, code=code: [sys.executable, "-c", code])
+        monkeypatch.setattr(trial, "command", lambda _function, _path, code=code: [sys.executable, "-c", code])
         last = check_model(strange, patience=2 if "sleep" in code else 60)[-1]
         assert last.state == "fail"
         assert words in last.found

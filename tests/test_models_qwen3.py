@@ -9,9 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from agent.models.backends import Offer, built, gap, offers
 from agent.models.chat import Chat
+from agent.models.check import check_model
 from agent.models.embedded import embedded_model_path
+from agent.models.gguf_file import read_header
 from agent.models.llamacpp import THOUGHT, LlamaCpp, drawn
+from agent.models.memory import need_of
 from agent.models.protocol import Prompt
 from bench.made_model import QWEN3_8B, TEMPLATE, TINY, Shape, write_adapter, write_model
 from tests.cli_runner import migrate
@@ -114,3 +118,65 @@ def test_an_adapter_for_nothing_here_is_refused(files: Path, tmp_path: Path) -> 
     wrong = write_adapter(tmp_path / "wrong.gguf", other)
     with pytest.raises(ModelError, match="cannot load the adapter"):
         LlamaCpp(files / "model.gguf", context=256, adapter=wrong)
+
+
+def test_what_it_takes_is_told_from_its_header(files: Path, tmp_path: Path) -> None:
+    header = read_header(files / "model.gguf")
+    need = need_of(header, 1024)
+    assert need.weights == header.size
+    assert need.cache == 1024 * TINY.layers * TINY.kv_heads * 2 * TINY.head_width * 2
+    assert need_of(header, 10**6).cache == 2 * need.cache  # no more than it was trained for
+    assert header.vocabulary == 49_154
+    # Qwen3-8B: 36 layers of 8 heads of 128, keys and values, two bytes each
+    big = {"general.architecture": "qwen3", "qwen3.block_count": 36, "qwen3.attention.head_count_kv": 8,
+           "qwen3.attention.key_length": 128, "qwen3.attention.value_length": 128, "tokenizer.ggml.tokens": ["a", "b"]}  # fmt: skip
+    cache = need_of(read_header(write_gguf(tmp_path / "big.gguf", big)), 4096).cache
+    assert cache == 4096 * 147_456
+    assert QWEN3_8B.layers * QWEN3_8B.kv_heads * QWEN3_8B.head_width * 4 == 147_456
+
+
+def test_checks_it_and_says_whether_it_fits(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checks = {item.name: item for item in check_model(files / "model.gguf")}
+    assert {item.state for item in checks.values()} == {"ok"}
+    assert checks["architecture"].found.startswith("qwen3")
+    assert "--think" in checks["chat template"].found
+    assert "KV cache" in checks["memory"].found
+    gib = 2**30
+    for free, whole, state in ((2 * gib, 3 * gib, "ok"), (gib // 10, 3 * gib, "warn"), (gib // 10, gib // 9, "fail")):
+        monkeypatch.setattr("agent.models.check.memory", lambda free=free, whole=whole: (free, whole))
+        monkeypatch.setattr("agent.models.check.in_child", _not_run)
+        found = {item.name: item for item in check_model(files / "model.gguf")}
+        assert found["memory"].state == state
+        assert ("trial" in found) == (state != "fail")  # what doesn't fit is not tried
+
+
+def _not_run(*_: object) -> None:
+    raise ModelError("not run")
+
+
+def test_measures_it(files: Path, tmp_path: Path) -> None:
+    found = migrate("model", "bench", files / "model.gguf", "--json", cwd=tmp_path)
+    assert found.code == 0, found
+    for name in ("load_seconds", "memory_mib", "prompt_rate", "answer_rate", "decision_seconds", "decisions_rate"):
+        assert found.json[name] > 0
+    assert 0 < found.json["cached"] < 1
+    assert found.json["parameters"] == 3_219_968
+    shown = migrate("model", "bench", files / "model.gguf", cwd=tmp_path).out
+    assert "decisions" in shown
+    migrate("model", "bench", tmp_path / "none.gguf", cwd=tmp_path).refused("PH-301", "no such model file")
+
+
+def test_says_what_the_build_has_and_what_closes_the_gap() -> None:
+    names, devices = built()
+    assert "CPU" in names
+    assert any(device.total > 0 for device in devices)
+    assert {offer.backend for offer in offers()} >= {"CUDA", "Vulkan"}
+    card = Offer("CUDA", "cuda", "RTX 3090", "/usr/bin/nvcc", "install the toolkit")
+    assert gap(["CPU"], [card])[1] == "rm -rf .venv; make venv GPU=cuda"
+    assert gap(["CPU"], [Offer("CUDA", "cuda", "RTX 3090", "", "install the toolkit")])[1].startswith(
+        "install the toolkit; rm"
+    )
+    assert gap(["CPU", "CUDA"], [card]) == ("the build has CPU, CUDA", "")
+    said, advice = gap(["CPU"], [Offer("CUDA", "cuda", "", "/usr/bin/nvcc", "")])
+    assert "there is no card for it" in said
+    assert not advice

@@ -20,7 +20,7 @@ Value = str | int | float | bool | tuple["Value", ...]
 
 _SCALARS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
 _STRING, _ARRAY = 8, 9
-_KEPT = 64  # items of an array that are kept; a vocabulary is only measured
+_KEPT = 256  # items of an array that are kept; a vocabulary is only measured
 
 # ggml's tensor types: (values a block, bytes a block, name). One that isn't here is taken at its offset alone.
 _BLOCKS: dict[int, tuple[int, int, str]] = {
@@ -40,7 +40,8 @@ _ADVICE = "give --model a GGUF file of a language model, or leave it out for the
 class Header:
     """What a GGUF file says of itself. `metadata` holds arrays cut to their first items; `tensors` counts
     them, `values` is the number of weights, `quantisation` the type that holds most of them; `fingerprint`
-    is a SHA-256 over the header, the size and blocks spread over the weights (the whole file isn't read)."""
+    is a SHA-256 over the header, the size and blocks spread over the weights (the whole file isn't read);
+    `vocabulary` counts the tokens."""
 
     path: Path
     size: int
@@ -49,6 +50,7 @@ class Header:
     values: int
     quantisation: str
     fingerprint: str
+    vocabulary: int = 0
 
     @property
     def architecture(self) -> str:
@@ -138,9 +140,12 @@ def _parse(path: Path, file: BinaryIO, size: int) -> Header:
     if tensors > 100_000 or keys > 100_000:
         raise _refused(path, "damaged: its header counts more tensors or keys than a model has")
     metadata: dict[str, Value] = {}
+    vocabulary = 0
     for _ in range(keys):
         key = reader.text()
         metadata[key] = reader.value(int(reader.scalar("<I")))
+        if key == "tokenizer.ggml.tokens":
+            vocabulary = reader.last_count
     table = [reader.tensor() for _ in range(tensors)]
     alignment = metadata.get("general.alignment", 32)
     if not isinstance(alignment, int) or alignment < 1:
@@ -162,6 +167,7 @@ def _parse(path: Path, file: BinaryIO, size: int) -> Header:
         sum(by_type.values()),
         max(by_type, key=lambda label: by_type[label], default=""),
         _fingerprint(file, reader.position, size),
+        vocabulary,
     )
 
 
@@ -171,6 +177,7 @@ class _Reader:
     def __init__(self, path: Path, file: BinaryIO, size: int) -> None:
         self._path, self._file, self._size = path, file, size
         self.position = 4
+        self.last_count = 0  # items of the array that was read last
 
     def raw(self, count: int) -> bytes:
         if count > self._size - self.position:
@@ -191,6 +198,7 @@ class _Reader:
             return self.text()
         if kind == _ARRAY and depth < 3:
             inner, count = int(self.scalar("<I")), int(self.scalar("<Q"))
+            self.last_count = count
             if inner in _SCALARS:
                 form = _SCALARS[inner]
                 width = struct.calcsize(form)
@@ -228,12 +236,23 @@ def _fingerprint(file: BinaryIO, header: int, size: int) -> str:
     return digest.hexdigest()
 
 
+def whole_size(header: Header) -> int:
+    """Bytes of the file, and of its other parts where it has some."""
+    parts = header.metadata.get("split.count", 1)
+    others = _siblings(header.path, parts) if isinstance(parts, int) and parts > 1 else ()
+    return header.size + sum(part.stat().st_size for part in others)
+
+
 def _check_siblings(path: Path, parts: int) -> None:
+    for part in _siblings(path, parts):
+        _read(part)
+
+
+def _siblings(path: Path, parts: int) -> list[Path]:
     match = re.fullmatch(r"(.*)-(\d{5})-of-(\d{5})\.gguf", path.name)
     if match is None or int(match[2]) != 1:
         raise _refused(path, f"one of {parts} parts: name the first, NAME-00001-of-{parts:05d}.gguf")
-    for number in range(2, parts + 1):
-        _read(path.with_name(f"{match[1]}-{number:05d}-of-{match[3]}.gguf"))
+    return [path.with_name(f"{match[1]}-{number:05d}-of-{match[3]}.gguf") for number in range(2, parts + 1)]
 
 
 def _refused(path: Path, why: str) -> ModelError:

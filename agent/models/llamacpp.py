@@ -21,12 +21,12 @@ from agent.models.chat import Chat
 from agent.models.cores import IdleCores, physical_cores
 from agent.models.data_block import data_block, neutralise
 from agent.models.gguf_file import read_adapter, read_header
+from agent.models.memory import CONTEXT
 from agent.models.native import BATCH, Context, Grammar, Weights, offloads
 from agent.models.pairs import branches
 from agent.models.protocol import NONE_OF_THESE, Choice, Price, Prompt, Text
 from workspace.errors import ModelError
 
-CONTEXT = 4096
 ORDERS = 3
 THOUGHT = 512
 """Tokens a model may think for before it writes."""
@@ -86,6 +86,11 @@ class LlamaCpp:
         self.think = think
         self.form: Form = form or self.form_for(self.weights.parameters)
         self.fit = partial(fit_of, self.name)
+
+    @property
+    def can_think(self) -> bool:
+        """Whether its chat template knows of thinking, so that `think` can be set."""
+        return self._chat.thinks
 
     @staticmethod
     def form_for(parameters: int) -> Form:

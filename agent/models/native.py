@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,12 @@ llama_cpp.llama_backend_init()
 def offloads() -> bool:
     """True where the installed build can put layers on a GPU (CUDA, Metal, Vulkan)."""
     return bool(llama_cpp.llama_supports_gpu_offload())
+
+
+def library() -> ctypes.CDLL:
+    """llama.cpp's shared library, for what its Python bindings leave out."""
+    found: ctypes.CDLL = llama_cpp.llama_cpp._lib
+    return found
 
 
 def system_info() -> str:
@@ -133,7 +140,7 @@ class Weights:
         raw = llama_cpp.llama_model_chat_template(self.handle, None)
         return raw.decode("utf-8", "replace") if raw else ""
 
-    def adapter(self, path: Path) -> object:
+    def adapter(self, path: Path) -> Any:
         """A LoRA adapter over these weights, for `Context.adapt`; freed with them. ModelError where it doesn't fit."""
         _errors.clear()
         handle = llama_cpp.llama_adapter_lora_init(self.handle, os.fsencode(path))
@@ -180,7 +187,7 @@ class Context:
         """How many threads compute from now on."""
         llama_cpp.llama_set_n_threads(self.handle, count, count)
 
-    def adapt(self, adapter: object) -> None:
+    def adapt(self, adapter: Any) -> None:
         """Computes with an adapter of the weights from now on. ModelError where llama.cpp refuses."""
         handles = (llama_cpp.llama_adapter_lora_p_ctypes * 1)(adapter)
         if llama_cpp.llama_set_adapters_lora(self.handle, handles, 1, (ctypes.c_float * 1)(1.0)):

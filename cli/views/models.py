@@ -75,5 +75,67 @@ def show_pulled(out: Console, notes: Console, kept: Model, default: Path) -> Non
     out.print(str(kept.path))
 
 
+class Speeds(Protocol):
+    """What is shown of a measurement; see `agent.models.measure`."""
+
+    @property
+    def name(self) -> str:
+        """The model."""
+
+    @property
+    def load_seconds(self) -> float:
+        """Until it could be asked."""
+
+    @property
+    def memory_mib(self) -> float:
+        """Resident afterwards."""
+
+    @property
+    def prompt_rate(self) -> float:
+        """Tokens read a second."""
+
+    @property
+    def answer_rate(self) -> float:
+        """Tokens written a second."""
+
+    @property
+    def decisions_rate(self) -> float:
+        """Choices a second."""
+
+    @property
+    def decision_seconds(self) -> float:
+        """A choice."""
+
+    @property
+    def cached(self) -> float:
+        """Share of its prompt out of the cache."""
+
+    @property
+    def form(self) -> str:
+        """How it is asked."""
+
+    @property
+    def threads(self) -> int:
+        """Threads at most."""
+
+    @property
+    def gpu(self) -> str:
+        """Layers on a GPU."""
+
+
+def show_speeds(console: Console, found: Speeds) -> None:
+    """A line a figure."""
+    for name, text in (
+        ("model", one_line(found.name)),
+        ("load", f"{found.load_seconds:.1f} s, {found.memory_mib:,.0f} MiB resident afterwards"),
+        ("prompt", f"{found.prompt_rate:,.1f} tokens/s"),
+        ("answer", f"{found.answer_rate:,.1f} tokens/s"),
+        ("decisions", f"{found.decisions_rate:,.2f}/s, {found.decision_seconds:.2f} s each, asked {found.form}"),
+        ("cache", f"{found.cached:.0%} of a decision's prompt"),
+        ("threads", f"{found.threads}, layers on a GPU: {found.gpu}"),
+    ):
+        console.print(f"{name:<10}  {text}")
+
+
 def _size(size: int) -> str:
     return f"{size / 1e9:.2f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
