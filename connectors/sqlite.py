@@ -122,11 +122,15 @@ class SqliteSource:
         missing = [name for name in key if name not in named]
         if missing:
             raise CatalogueError(f"there is no column {missing[0]} to be the key", where=self.dsn)
+        alike = [name for name in key if named[name].kind is not Kind.BINARY]
         ordered = [_comparable(named[name], self.quote(name)) for name in key]
+        # the column's collation may hold different texts to be equal; SQLite passes over what a unique key makes needless
+        ordered += [f"({_as_text(named[name], self.quote(name))}) COLLATE BINARY" for name in alike]
         conditions = [f"{self.quote(name)} IS NOT NULL" for name in key]
         parameters: list[object] = []
         if after is not None and key:
-            conditions.append(after_key(ordered, [f"?{i + 1}" for i in range(len(key))]))
+            marks = {name: f"?{i + 1}" for i, name in enumerate(key)}
+            conditions.append(after_key(ordered, [marks[name] for name in (*key, *alike)]))
             parameters = [
                 bytes.fromhex(value) if named[name].kind is Kind.BINARY else value
                 for name, value in zip(key, after, strict=True)
