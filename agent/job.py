@@ -353,7 +353,7 @@ class Run:
         from agent.models.open import open_model  # loads a native library; not for a job that needs no model
 
         if self._encoder is None:
-            self._model, self._encoder = open_model(self.request.model)
+            self._model, self._encoder = open_model(self.request.model, self.request.model_options)
 
     def _learn(self, held: bool) -> None:
         """A remedy that was taken is a lesson, by whether the job was verified with it."""

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from agent.draft import Draft
 from agent.ladder import AUTONOMY
+from agent.models.options import ModelOptions
 from connectors.dsn import Dsn, keeps_no_secret
 from engine.executors.choice import INLINE, Choice
 from engine.load import LoadOutcome
@@ -54,6 +55,7 @@ class JobRequest:
     stray: float | None = None
     ledger_schema: str | None = None
     choice: Choice = field(default_factory=Choice)
+    model_options: ModelOptions = field(default_factory=ModelOptions)
     base: Path = field(default_factory=Path.cwd)
 
 
@@ -134,6 +136,7 @@ def request_again(
         target_dsn=target,
         job=paths.job,
         model=options.get("model"),
+        model_options=ModelOptions.of(options.get("model_options")),
         autonomy=float(options.get("autonomy", AUTONOMY)),
         yes=bool(options.get("yes", False)),
         tolerate=float(options.get("tolerate", TOLERATED)),
@@ -170,6 +173,7 @@ def begin_job(workspace: Workspace, request: JobRequest, job: str, source: Dsn, 
         "to": target.identity,
         "plan": str(request.plan_path) if request.plan_path else None,
         "model": request.model,
+        "model_options": request.model_options.to_dict(),
         "autonomy": request.autonomy,
         "dry_run": request.dry_run,
         "yes": request.yes,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.job import Deciders
+from agent.models.catalogue import EMBEDDED
 from bench.evaluate import Result, Setting, evaluate
 from bench.oracle import OracleModel, Quality
 from bench.scenarios import Scenario
@@ -47,7 +48,8 @@ def setting(model: str | None, oracle: str | None, autonomy: float) -> Setting:
         return Setting(f"oracle {quality.right:g} {quality.errors}", "none", autonomy, quality)
     if model is not None and model.strip().casefold() == "none":
         return Setting("rules", "none", autonomy)
-    return Setting("embedded model" if model is None else model, model, autonomy)
+    # whatever was pulled: figures of two machines are of the same model
+    return Setting("embedded model" if model is None else model, model or EMBEDDED, autonomy)
 
 
 def run_cells(

@@ -27,6 +27,32 @@ Model = Annotated[
         " Default: qwen3-8b once it was pulled, else the embedded model.",
     ),
 ]
+Adapter = Annotated[
+    str | None, typer.Option("--adapter", metavar="FILE", help="A LoRA adapter in GGUF, put over the model.")
+]
+Think = Annotated[
+    bool,
+    typer.Option("--think", help="Let the model think before it writes an expression; it never does for a choice."),
+]
+AllowRemote = Annotated[
+    bool,
+    typer.Option(
+        "--allow-remote",
+        help="Let a model's server be on another machine: it is told names of tables and columns, and of record values"
+        " their shapes.",
+    ),
+]
+SendValues = Annotated[
+    bool, typer.Option("--send-values", help="With --allow-remote: send sample values too, as they are.")
+]
+PriceIn = Annotated[
+    float,
+    typer.Option("--price-in", min=0, metavar="MONEY", help="What a million tokens read cost, for the job's report."),
+]
+PriceOut = Annotated[
+    float,
+    typer.Option("--price-out", min=0, metavar="MONEY", help="What a million tokens written cost."),
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; what is unsure waits in migrate answer.")]
 Autonomy = Annotated[
     float,

@@ -8,8 +8,23 @@ from typing import Annotated
 
 import typer
 
+from cli.deciding import model_options
 from cli.drafted import plan_text
-from cli.options import AsJson, Autonomy, LedgerSchema, Model, Source, Target, here
+from cli.options import (
+    Adapter,
+    AllowRemote,
+    AsJson,
+    Autonomy,
+    LedgerSchema,
+    Model,
+    PriceIn,
+    PriceOut,
+    SendValues,
+    Source,
+    Target,
+    Think,
+    here,
+)
 from cli.run import JobName, Zone
 from cli.signals import stop_on_signals
 from cli.systems import GivenSource, GivenTarget, opened, plan_dsn
@@ -38,6 +53,12 @@ def draft(
     output: Out = None,
     job: JobName = None,
     model: Model = None,
+    adapter: Adapter = None,
+    think: Think = False,
+    allow_remote: AllowRemote = False,
+    send_values: SendValues = False,
+    price_in: PriceIn = 0.0,
+    price_out: PriceOut = 0.0,
     autonomy: Autonomy = 0.9,
     zone: Zone = None,
     ledger_schema: LedgerSchema = None,
@@ -52,8 +73,20 @@ def draft(
 
     if output is not None and output.exists() and not force:
         raise UsageError("there is a file of that name", where=str(output), advice="choose another, or --force")
+    options = model_options(
+        model, adapter=adapter, think=think, allow_remote=allow_remote, send_values=send_values, price_in=price_in,
+        price_out=price_out,
+    )  # fmt: skip
     request = JobRequest(
-        source, target, job=job, model=model, autonomy=autonomy, zone=zone, ledger_schema=ledger_schema, base=here()
+        source,
+        target,
+        job=job,
+        model=model,
+        model_options=options,
+        autonomy=autonomy,
+        zone=zone,
+        ledger_schema=ledger_schema,
+        base=here(),
     )
     with stop_on_signals() as stop, LiveView(on_stderr(), "migrate plan draft") as live:
         outcome = draft_job(request, progress=live, stop=stop)

@@ -6,7 +6,24 @@ from typing import Annotated
 
 import typer
 
-from cli.options import AsJson, Autonomy, LedgerSchema, Model, PlanFile, Source, Target, Tolerate, here
+from cli.deciding import model_options
+from cli.options import (
+    Adapter,
+    AllowRemote,
+    AsJson,
+    Autonomy,
+    LedgerSchema,
+    Model,
+    PlanFile,
+    PriceIn,
+    PriceOut,
+    SendValues,
+    Source,
+    Target,
+    Think,
+    Tolerate,
+    here,
+)
 from cli.person import Person, at_hand
 from cli.run import JobName, Zone
 from cli.signals import stop_on_signals
@@ -32,6 +49,12 @@ def rehearse(
     job: JobName = None,
     into: Into = None,
     model: Model = None,
+    adapter: Adapter = None,
+    think: Think = False,
+    allow_remote: AllowRemote = False,
+    send_values: SendValues = False,
+    price_in: PriceIn = 0.0,
+    price_out: PriceOut = 0.0,
     autonomy: Autonomy = 0.9,
     zone: Zone = None,
     tolerate: Tolerate = 0.1,
@@ -53,8 +76,12 @@ def rehearse(
     from agent.job import JobRequest
     from agent.rehearse import rehearse_job
 
+    options = model_options(
+        model, adapter=adapter, think=think, allow_remote=allow_remote, send_values=send_values, price_in=price_in,
+        price_out=price_out,
+    )  # fmt: skip
     request = JobRequest(
-        source_dsn=source, target_dsn=target, plan_path=plan, job=job, model=model, autonomy=autonomy, tolerate=tolerate,
+        source_dsn=source, target_dsn=target, plan_path=plan, job=job, model=model, model_options=options, autonomy=autonomy, tolerate=tolerate,
         zone=zone, ledger_schema=ledger_schema, base=here(),
     )  # fmt: skip
     with stop_on_signals() as stop, LiveView(on_stderr(), job or "migrate rehearse") as live:

@@ -8,17 +8,24 @@ from typing import Annotated
 import typer
 
 from cli.conduct import conduct
+from cli.deciding import model_options
 from cli.options import (
+    Adapter,
+    AllowRemote,
     AsJson,
     Autonomy,
     Executor,
     LedgerSchema,
     Model,
     PlanFile,
+    PriceIn,
+    PriceOut,
+    SendValues,
     Source,
     StagePlace,
     Stray,
     Target,
+    Think,
     Tolerate,
     Yes,
     here,
@@ -51,6 +58,12 @@ def run(
     plan: PlanFile = None,
     job: JobName = None,
     model: Model = None,
+    adapter: Adapter = None,
+    think: Think = False,
+    allow_remote: AllowRemote = False,
+    send_values: SendValues = False,
+    price_in: PriceIn = 0.0,
+    price_out: PriceOut = 0.0,
     autonomy: Autonomy = 0.9,
     zone: Zone = None,
     tolerate: Tolerate = 0.1,
@@ -76,12 +89,17 @@ def run(
     from agent.pilot import run_pilot
     from engine.executors.choice import INLINE, Choice
 
+    options = model_options(
+        model, adapter=adapter, think=think, allow_remote=allow_remote, send_values=send_values, price_in=price_in,
+        price_out=price_out,
+    )  # fmt: skip
     request = JobRequest(
         source_dsn=source,
         target_dsn=target,
         plan_path=plan,
         job=job,
         model=model,
+        model_options=options,
         autonomy=autonomy,
         dry_run=dry_run,
         yes=yes,

@@ -14,8 +14,8 @@ from workspace.state import state_at
 def status(job: Job = None, as_json: AsJson = False) -> int:
     """Show how far a job is: its phase, the rows by outcome, open questions, what to attend to.
 
-    JSON: `job`, `state`, `running` (who runs it, or null), `source`, `target`, `position` (of the log), and
-    `progress` with `phase`, `entities`, `counts`, `open_questions`, `decisions`, `attend_next`, `verified`,
+    JSON: `job`, `state`, `running` (who runs it, or null), `source`, `target`, `position` (of the log),
+    `money` (at --price-in and --price-out, or null), and `progress` with `phase`, `entities`, `counts`, `open_questions`, `decisions`, `attend_next`, `verified`,
     `outcome`, `exit_code`.
     """
     paths = find_job(here(), job)

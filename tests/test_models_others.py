@@ -101,7 +101,7 @@ class _Server(http.server.BaseHTTPRequestHandler):
             return
         letter = next((line[0] for line in content.splitlines() if line.endswith(". phone")), "Z")
         choice: dict[str, Any] = {"message": {"content": f"{letter}."}, "finish_reason": "stop"}
-        if "grammar" in body:
+        if "ok" in body.get("grammar", ""):
             choice["message"]["content"] = "ok"
         if body["model"] == "scores":
             top = [{"token": letter, "logprob": math.log(0.6)}, {"token": "A", "logprob": math.log(0.2)}]

@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.console import Console
 
+from agent.models.options import ModelOptions
 from cli.views.jobs import job_state, short_time
 from cli.views.table import Heading, number, show_table
 from cli.views.text import one_line, visible
@@ -23,6 +24,7 @@ def document(job: str, state: State, holder: str | None) -> dict[str, Any]:
         "target": state.belief.target,
         "position": state.position,
         "progress": state.progress.to_dict(),
+        "money": _money(state),
     }
 
 
@@ -40,7 +42,7 @@ def show(console: Console, job: str, state: State, holder: str | None) -> None:
             left_out = [f"{n:,} {one_line(reason)}" for reason, n in entity.excluded_by.items() if reason != "where"]
             if left_out:
                 console.print(f"{one_line(name)}: excluded: {', '.join(left_out)}")
-    _show_decisions(console, progress)
+    _show_decisions(console, progress, _money(state))
     for what, tried in progress.attempts.items():
         console.print(f"tried again {tried.count:,} times: {one_line(what)}: {one_line(tried.error)}")
     _show_list(console, "to attend to", [one_line(line) for line in progress.attend_next])
@@ -102,13 +104,21 @@ def _words(progress: Progress, holder: str | None) -> str:
     return words
 
 
-def _show_decisions(console: Console, progress: Progress) -> None:
+def _money(state: State) -> float | None:
+    """What the job's model cost at the prices that it was begun with; None where none were given."""
+    prices = ModelOptions.of(state.belief.options.get("model_options"))
+    rungs = state.progress.rungs.values()
+    return prices.money(sum(price.prompt_tokens for price in rungs), sum(price.answer_tokens for price in rungs))
+
+
+def _show_decisions(console: Console, progress: Progress, money: float | None) -> None:
     if not progress.rungs:
         return
     parts = [f"{rung} {price.decisions}" for rung, price in progress.rungs.items()]
     calls = sum(price.calls for price in progress.rungs.values())
+    paid = "" if money is None else f", {money:,.4f} of money"
     tokens = sum(price.prompt_tokens + price.answer_tokens for price in progress.rungs.values())
-    console.print(f"\ndecisions: {', '.join(parts)}; {calls:,} model calls, {tokens:,} tokens")
+    console.print(f"\ndecisions: {', '.join(parts)}; {calls:,} model calls, {tokens:,} tokens{paid}")
 
 
 def _show_list(console: Console, title: str, lines: list[str]) -> None:
