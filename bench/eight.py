@@ -38,7 +38,7 @@ def run(folder: Path) -> dict[str, object]:
         "parameters": header.values,
         "made_seconds": round(made, 1),
         "expected_mib": round(need_of(header, CONTEXT).whole / 2**20),
-        "load_average_before": os.getloadavg()[0],
+        "load_average_after": os.getloadavg()[0],
         **asdict(found),
     }
 

@@ -10,15 +10,23 @@ import re
 from agent.models.protocol import Prompt
 from workspace.signature import shape
 
+_VALUE, _VALUES = 40, 3
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _ADDRESS = re.compile(r"\S+@\S+|\w+://\S+")
 _NUMBER = re.compile(r"\+?\d[\d ()./-]{5,}\d")
 
 
 def masked(prompt: Prompt) -> Prompt:
-    """The prompt with its data as shapes, and with what looks like a value in our own words (something quoted, an address, a
-    long number) as shapes too. The parts of a match are left out."""
-    return Prompt(_words(prompt.system), _words(prompt.question), shape(prompt.data))
+    """The prompt with its data as shapes (each under its column's name, where the parts of a match tell it), and with what
+    looks like a value in our own words (something quoted, an address, a long number) as shapes too. The parts themselves are
+    left out."""
+    data = shape(prompt.data)
+    if prompt.match is not None and prompt.match.values and prompt.data:
+        data = "; ".join(
+            f"{name}: {' | '.join(shape(value[:_VALUE]) for value in values[:_VALUES])}"
+            for name, values in prompt.match.values.items()
+        )
+    return Prompt(_words(prompt.system), _words(prompt.question), data)
 
 
 def _words(text: str) -> str:

@@ -66,6 +66,7 @@ class OpenAiServer:
             raise ModelError(f"a choice is among 2 to {len(_LETTERS)} options, not {len(options)}")
         if self._masks and prompt.data.strip() and prompt.match is None:
             return Choice(0, tuple(1 / len(options) for _ in options), Price())
+        prompt = self._sendable(prompt)
         total = [0.0] * len(options)
         price = Price()
         for order in rotations(len(options), ORDERS):
@@ -87,13 +88,17 @@ class OpenAiServer:
         answer isn't whole."""
         structured = {"grammar": grammar, "structured_outputs": {"grammar": grammar}}
         room = max_tokens + _THOUGHT if self._think else max_tokens
-        answer, price = self._ask(prompt, {"max_tokens": room}, structured, think=self._think)
+        answer, price = self._ask(self._sendable(prompt), {"max_tokens": room}, structured, think=self._think)
         if answer.get("finish_reason") == "length":
             raise ModelError(f"the model's answer was not whole after {room} tokens", where=self._endpoint.url)
         return Text(_without_thought(_content(answer)), price)
 
     def close(self) -> None:
         """Nothing to free."""
+
+    def _sendable(self, prompt: Prompt) -> Prompt:
+        """The prompt as it may leave; all that is sent passes here."""
+        return masked(prompt) if self._masks else prompt
 
     def _letters(self, prompt: Prompt, listed: str, count: int) -> tuple[dict[str, float], Price]:
         """The share of each letter, and the price; empty where none could be made out, asked for as JSON too."""
@@ -124,8 +129,6 @@ class OpenAiServer:
         self, prompt: Prompt, more: dict[str, Any], extras: dict[str, Any] | None = None, *, think: bool = False
     ) -> tuple[dict[str, Any], Price]:
         """The first answer and its price. `extras` are left out for a server that takes only OpenAI's own."""
-        if self._masks:
-            prompt = masked(prompt)
         block = data_block(prompt.data)
         body = {
             "model": self._model,
