@@ -27,8 +27,8 @@ def test_the_gold_plan_gives_the_gold_output(scenario: Scenario, postgres: Postg
     maker = Maker(scenario, tmp_path, seed=2)
     scenario.records().make(maker, **scenario.options)
     maker.close()
-    if "new_value" in scenario.fault:
-        maker.change(scenario.fault["new_value"])
+    for fault in {"new_value", "source_drift"} & scenario.fault.keys():
+        maker.change(scenario.fault[fault])
     database = postgres.new_database()
     database.run(scenario.file("target.sql").read_text(encoding="utf-8"))
     database.run(scenario.fault.get("new_constraint", "SELECT 1"))
