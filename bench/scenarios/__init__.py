@@ -32,6 +32,8 @@ class _Told(BaseModel):
 
     text: str
     form: Literal["sqlite", "csv"] = "sqlite"
+    delimiter: Literal[",", ";"] = ","
+    encoding: Literal["utf-8", "cp1252"] = "utf-8"
     zone: str = "UTC"
     country: str = ""
     faults: tuple[Fault, ...] = ()
@@ -41,14 +43,17 @@ class _Told(BaseModel):
 
 @dataclass(frozen=True)
 class Scenario:
-    """One migration. The old system is a SQLite file, or in the `form` of a folder of CSV files; `zone` is that of the source's clock and `country` where telephone numbers without one are from,
-    as the people who kept the records know; `faults` are what goes wrong on the way, with the SQL of each in `fault`."""
+    """One migration. The old system is a SQLite file, or in the `form` of a folder of CSV files with this `delimiter` and
+    `encoding`; `zone` is that of the source's clock and `country` where telephone numbers without one are from, as the
+    people who kept the records know; `faults` are what goes wrong on the way, with the SQL of each in `fault`."""
 
     family: str
     short: str
     split: Split
     text: str
     form: Literal["sqlite", "csv"]
+    delimiter: str
+    encoding: str
     zone: str
     country: str
     faults: tuple[Fault, ...]
@@ -102,7 +107,8 @@ def scenarios(*wanted: str) -> list[Scenario]:
             continue
         found.append(
             Scenario(
-                family, short, split, told.text, told.form, told.zone, told.country, told.faults, told.fault, told.options
+                family, short, split, told.text, told.form, told.delimiter, told.encoding, told.zone, told.country,
+                told.faults, told.fault, told.options,
             )
         )  # fmt: skip
     return found

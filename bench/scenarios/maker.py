@@ -163,8 +163,8 @@ class Maker:
         connection = sqlite3.connect(self._file)
         for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
             rows = connection.execute('SELECT * FROM "' + name.replace('"', '""') + '"')
-            with (self._files / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
-                writer = csv.writer(file)
+            with (self._files / f"{name}.csv").open("w", encoding=self.scenario.encoding, newline="") as file:
+                writer = csv.writer(file, delimiter=self.scenario.delimiter)
                 writer.writerow([column[0] for column in rows.description])
                 writer.writerows(rows)
         connection.close()
