@@ -143,7 +143,12 @@ def _contact(
 def _opportunity(
     maker: Maker, number: int, accounts: list[str], people: list[str], users: list[str], dirt: float
 ) -> None:  # fmt: skip
-    key, account, person, owner = maker.uuid(), maker.draw.choice(accounts), maker.draw.choice(people), maker.draw.choice(users)
+    key, account, person, owner = (
+        maker.uuid(),
+        maker.draw.choice(accounts),
+        maker.draw.choice(people),
+        maker.draw.choice(users),
+    )
     person = person if maker.chance(0.7) else None
     topic, state = f"{maker.company()} no. {number}", maker.draw.randrange(3)
     value = maker.draw.randint(500, 10**6) if maker.chance(0.9) else None
