@@ -22,14 +22,16 @@ class GoldPerson:
     def __init__(self, scenario: Scenario, schema: Schema) -> None:
         self._scenario, self._schema = scenario, schema
         self.gold: Plan = scenario.gold()
-        self._by_table = {base_table(entity): entity for entity in self.gold.entities.values()}
+        self._by_table: dict[str, list[EntityPlan]] = {}
+        for entity in self.gold.entities.values():
+            self._by_table.setdefault(base_table(entity), []).append(entity)
 
     def answer(self, question: Question) -> object | None:
         """What `agent.questions.answer_question` takes, or None where nobody could say."""
         table, _, column = question.subject.partition(".")
-        entity = self._by_table.get(table)
         if question.kind == "entity":
-            return entity.to if entity is not None and entity.to in _answers(question) else NONE
+            return self._goes_to(table, question)
+        entity = self._entity(table, column)
         if question.kind == "zone":
             return self._scenario.zone
         if question.kind == "country":
@@ -56,6 +58,16 @@ class GoldPerson:
         best = max(question.candidates, key=lambda c: float(c["weight"]), default=None)
         return best is not None and best["answer"] == self.answer(question)
 
+    def _goes_to(self, table: str, question: Question) -> str:
+        """Of several tables that a table's rows go to, the one that is offered and has most fields."""
+        offered = [e for e in self._by_table.get(table, ()) if e.to in _answers(question)]
+        return max(offered, key=lambda e: len(e.fields)).to if offered else NONE
+
+    def _entity(self, table: str, column: str) -> EntityPlan | None:
+        """What the gold plan makes of a table; of several entities, the one with that field, or with most fields."""
+        entities = sorted(self._by_table.get(table, ()), key=lambda e: (column not in e.fields, -len(e.fields)))
+        return entities[0] if entities else None
+
     def _field(self, question: Question, entity: EntityPlan, field: FieldPlan | None) -> object | None:
         if field is None:
             return NONE
@@ -69,7 +81,15 @@ class GoldPerson:
             )
             if columns and columns == wanted:
                 return str(candidate["answer"])
-        return f"sql:{field.expression}"
+        return f"sql:{self._in_words(field)}"
+
+    def _in_words(self, field: FieldPlan) -> str:
+        """A field as one expression; a value map is written out, and a value that it doesn't have stays as it is."""
+        if field.map is None:
+            return field.expression
+        known = self.gold.value_maps[field.map].items()
+        cases = [f"when {field.expression} = {_literal(k)} then {_literal(v)}" for k, v in known]
+        return f"case {' '.join(cases)} else {field.expression} end"
 
     def _values(self, question: Question, field: FieldPlan | None) -> dict[str, str] | None:
         if field is None or field.map is None:
@@ -79,6 +99,10 @@ class GoldPerson:
         otherwise = "null" if field.otherwise == "null" else "quarantine"
         said = {v: known.get(v.strip().casefold(), otherwise) for v in asked}
         return {v: "null" if label is None else str(label) for v, label in said.items()}
+
+
+def _literal(value: object) -> str:
+    return "null" if value is None else "'" + str(value).replace("'", "''") + "'"
 
 
 def _answers(question: Question) -> set[str]:

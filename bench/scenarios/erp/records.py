@@ -27,7 +27,7 @@ def make(maker: Maker, partners: int, dirt: float = 0.0, twins: bool = False) ->
             maker.row("TZTRM", {"ZTERM": code, "SPRAS": tongue, "TEXT1": text})
     customers: list[tuple[str, bool]] = []
     for n in range(partners):
-        buys = twins and n < 2 or maker.chance(0.7)
+        buys = (twins and n < 2) or maker.chance(0.7)
         vat = "DE811111111" if twins and n < 2 else None
         key, loaded = _partner(maker, n, buys, vat, dirt)
         if buys:
