@@ -143,13 +143,8 @@ def _contact(
 def _opportunity(
     maker: Maker, number: int, accounts: list[str], people: list[str], users: list[str], dirt: float
 ) -> None:  # fmt: skip
-    key, account, person, owner = (
-        maker.uuid(),
-        maker.draw.choice(accounts),
-        maker.draw.choice(people),
-        maker.draw.choice(users),
-    )
-    person = person if maker.chance(0.7) else None
+    key, account, owner = maker.uuid(), maker.draw.choice(accounts), maker.draw.choice(users)
+    person = maker.draw.choice(people) if maker.chance(0.7) else None
     topic, state = f"{maker.company()} no. {number}", maker.draw.randrange(3)
     value = maker.draw.randint(500, 10**6) if maker.chance(0.9) else None
     chance, closes = maker.draw.choice((10, 25, 50, 75, None)), str(maker.day(2023, 2026))
