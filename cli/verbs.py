@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli import model, plan, quarantine
+from cli import experience, model, plan, quarantine
 from cli.answer import answer
 from cli.cleanup import cleanup
 from cli.demo import demo
@@ -73,6 +73,7 @@ app.command()(sync)
 app.command()(cleanup)
 app.command()(doctor)
 app.add_typer(model.app, name="model")
+app.add_typer(experience.app, name="experience")
 app.command()(init)
 app.command("eval")(evaluate)
 app.command()(demo)

@@ -11,7 +11,7 @@ import json
 import math
 import sqlite3
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -158,8 +158,8 @@ class ExperienceStore:
             connection.execute(f"DELETE FROM lesson{condition}", values)
         return int(gone)
 
-    def export_lessons(self) -> str:
-        """All lessons as a JSON document that `import_lessons` takes, here or elsewhere."""
+    def export_lessons(self, kinds: Collection[str] = LESSON_KINDS) -> str:
+        """The lessons of some kinds as a JSON document that `import_lessons` takes, here or elsewhere."""
         with self._use() as connection:
             rows = connection.execute(
                 "SELECT origin, kind, signature, remedy, tried, held, last_seen FROM lesson"
@@ -167,6 +167,7 @@ class ExperienceStore:
             ).fetchall()
         names = list(_Exported.model_fields)
         lessons = [dict(zip(names, row, strict=True)) for row in rows]
+        lessons = [lesson for lesson in lessons if lesson["kind"] in kinds]
         return json.dumps({"packhorse_experience": _FORMAT, "lessons": lessons}, indent=1) + "\n"
 
     def import_lessons(self, document: str | bytes) -> int:
