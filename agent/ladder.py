@@ -224,6 +224,8 @@ class Ladder:
             question = QuestionAsked(
                 id=matter.id, kind=matter.kind, subject=matter.subject, text=matter.text, candidates=_listed(matter),
                 evidence={**matter.evidence, **({"model": said} if said else {})}, holds=list(matter.holds),
+                calls=price.calls, prompt_tokens=price.prompt_tokens, answer_tokens=price.answer_tokens,
+                seconds=price.seconds,
             )  # fmt: skip
             self._workspace.record(question)
             self._asked[matter.id] = question

@@ -178,3 +178,11 @@ def test_hostile_values_stay_in_the_data_block() -> None:
     prompt = question_prompt(matter)
     assert "ignore" not in prompt.question + prompt.system
     assert len(prompt.data) <= 160
+
+
+def test_the_price_of_a_model_that_was_not_sure_is_in_the_log(workspace: Workspace) -> None:
+    model = ScriptedModel([(0.5, 0.45, 0.05)], worth=0.97)
+    assert Ladder(workspace, model=model).decide(_matter(0.5, 0.45)).open
+    (asked,) = [e.event for e in workspace.events(types=[QuestionAsked])]
+    assert isinstance(asked, QuestionAsked)
+    assert (asked.calls, asked.answer_tokens) == (1, 1)

@@ -205,6 +205,14 @@ def test_decisions_are_priced_by_rung() -> None:
     assert progress.rungs["choose"].seconds == 1.0
 
 
+def test_a_model_that_leaves_the_question_to_a_person_is_paid_all_the_same() -> None:
+    asked = ev.QuestionAsked("q", "field", "people.phone", "which?", calls=2, prompt_tokens=90, seconds=0.5)
+    spent = progress_of(asked, ev.QuestionAsked("r", "field", "people.fax", "which?")).rungs
+    assert {rung: (price.decisions, price.calls, price.prompt_tokens) for rung, price in spent.items()} == {
+        "choose": (0, 2, 90)
+    }
+
+
 def test_a_resumed_job_runs_again() -> None:
     stopped = [ev.PhaseStarted("load"), ev.Interrupted("SIGINT"), ev.JobFinished("interrupted", 130)]
     assert (progress_of(*stopped).interrupted, progress_of(*stopped).exit_code) == ("SIGINT", 130)

@@ -7,12 +7,13 @@ from typing import ClassVar
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from workspace.event import CONFIG, Event, Facts, FactsList, Json, Text, TextList
+from workspace.event import CONFIG, Count, Event, Facts, FactsList, Json, Seconds, Text, TextList
 
 
 @dataclass(frozen=True, config=CONFIG)
 class QuestionAsked(Event):
-    """A question for a person. `holds` names the entities that wait for the answer."""
+    """A question for a person. `holds` names the entities that wait for the answer; the price is that of a model
+    that was asked before and was not sure enough."""
 
     type: ClassVar[str] = "question_asked"
     id: Text
@@ -22,6 +23,10 @@ class QuestionAsked(Event):
     candidates: FactsList = Field(default_factory=list)
     evidence: Facts = Field(default_factory=dict)
     holds: TextList = Field(default_factory=list)
+    calls: Count = 0
+    prompt_tokens: Count = 0
+    answer_tokens: Count = 0
+    seconds: Seconds = 0.0
 
 
 @dataclass(frozen=True, config=CONFIG)

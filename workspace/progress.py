@@ -54,10 +54,10 @@ class Price:
     answer_tokens: int = 0
     seconds: float = 0.0
 
-    def with_decision(self, made: DecisionMade) -> Price:
-        """The price with one more decision."""
+    def with_calls(self, made: DecisionMade | QuestionAsked) -> Price:
+        """The price with what a decision cost, or a model that left its question to a person."""
         return Price(
-            self.decisions + 1,
+            self.decisions + isinstance(made, DecisionMade),
             self.calls + made.calls,
             self.prompt_tokens + made.prompt_tokens,
             self.answer_tokens + made.answer_tokens,
@@ -181,12 +181,15 @@ class Progress:
             case PartStaged() | StageCompleted() | QuarantineSeen() | RowsDropped() | EntityCompleted():
                 return self._with_entity(event.entity, event)
             case QuestionAsked():
-                return replace(self, open_questions={**self.open_questions, event.id: event})
+                rungs = dict(self.rungs)
+                if event.calls:  # spent, though it decided nothing
+                    rungs["choose"] = rungs.get("choose", Price()).with_calls(event)
+                return replace(self, open_questions={**self.open_questions, event.id: event}, rungs=rungs)
             case QuestionAnswered() if event.id in self.open_questions:
                 still = {id_: asked for id_, asked in self.open_questions.items() if id_ != event.id}
                 return replace(self, open_questions=still, questions_answered=self.questions_answered + 1)
             case DecisionMade():
-                price = self.rungs.get(event.rung, Price()).with_decision(event)
+                price = self.rungs.get(event.rung, Price()).with_calls(event)
                 return replace(self, rungs={**self.rungs, event.rung: price})
             case FeedbackGiven():
                 return replace(self, attend=tuple(event.attend))
