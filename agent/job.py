@@ -23,7 +23,7 @@ from agent.job_request import (
     schema_of,
     too_many,
 )
-from agent.ladder import Ladder
+from agent.ladder import Budget, Ladder
 from agent.loop import Loop, last_plan
 from agent.models.protocol import Encoder, Model
 from agent.plan_versions import began_with_plan, begun_entities, frozen, keep_beside_log
@@ -276,7 +276,7 @@ class Run:
             self._source, self._catalogue, self.workspace, model=self._model, encoder=self._encoder,
             autonomy=self.request.autonomy, experience=self._experience, zone=self.request.zone,
             watch=self._watch, on_call=self._count, keep=lambda plan: self._frozen(plan, last),
-            person=self._person if self._ask is not None else None,
+            person=self._person if self._ask is not None else None, budget=self._budget,
         )  # fmt: skip
         return drafted, keep_beside_log(self.paths, drafted.plan)
 
@@ -304,7 +304,12 @@ class Run:
         return Ladder(
             self.workspace, model=self._model, encoder=self._encoder, experience=self._experience,
             autonomy=self.request.autonomy, on_call=self._count, person=self._person if self._ask is not None else None,
+            budget=self._budget,
         )  # fmt: skip
+
+    @property
+    def _budget(self) -> Budget:
+        return Budget(seconds=self.request.model_options.seconds)
 
     def context(self, checked: CheckedPlan) -> Context:
         return Context(

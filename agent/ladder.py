@@ -32,7 +32,7 @@ question open."""
 
 @dataclass(frozen=True)
 class Budget:
-    """What a job may spend on a model. At the edge the ladder goes on without it and asks."""
+    """What a job may spend on a model, from its first command on. At the edge the ladder goes on without it and asks."""
 
     calls: int = 400
     seconds: float = 300.0
@@ -63,6 +63,8 @@ class Ladder:
         self._answers: dict[str, list[object]] = {}
         for entry in workspace.events(types=[DecisionMade, QuestionAsked, QuestionAnswered]):
             event = entry.event
+            if isinstance(event, DecisionMade | QuestionAsked):
+                self.spent += Price(event.calls, event.prompt_tokens, 0, event.answer_tokens, event.seconds)
             if isinstance(event, DecisionMade):
                 self._made[event.id] = event
             elif isinstance(event, QuestionAsked):
@@ -147,13 +149,14 @@ class Ladder:
         model = self._model
         if model is None or not matter.options or matter.free:
             return _undecided(matter)
-        if self.spent.calls >= self._budget.calls or self.spent.seconds >= self._budget.seconds:
-            return _undecided(matter)
         options = sorted(matter.options, key=lambda o: -o.weight)[:7]
         prior = [*(o.weight for o in options), _none(matter)]
         exists = matter.exists if matter.exists is not None else 1 - prior[-1]
         if not could_settle(model, matter.match, prior, exists, self.threshold(matter)):
             return _undecided(matter)
+        if self.spent.calls >= self._budget.calls or self.spent.seconds >= self._budget.seconds:
+            spent = f"{self.spent.calls:,} calls and {self.spent.seconds:,.0f} s are spent in this job"
+            return Decision(matter.id, None, "choose", 0.0, f"not asked: {spent} (--model-seconds)", open=True)
         started = time.monotonic()
         try:
             choice = model.choose(question_prompt(matter), [*(o.label for o in options), NONE_OF_THESE])

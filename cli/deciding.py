@@ -17,11 +17,12 @@ def model_options(
     send_values: bool,
     price_in: float,
     price_out: float,
+    model_seconds: float,
 ) -> ModelOptions:
     """The options, for a job. ModelError where a model of that name can't be used so."""
     from agent.models.options import ModelOptions
 
-    options = ModelOptions(adapter, think, allow_remote, send_values, price_in, price_out)
+    options = ModelOptions(adapter, think, allow_remote, send_values, price_in, price_out, model_seconds)
     if options != ModelOptions() or (model is not None and "://" in model):
         from agent.models.open import check_options  # loads a native library
 

@@ -53,6 +53,15 @@ PriceOut = Annotated[
     float,
     typer.Option("--price-out", min=0, metavar="MONEY", help="What a million tokens written cost."),
 ]
+ModelSeconds = Annotated[
+    float,
+    typer.Option(
+        "--model-seconds",
+        min=0,
+        metavar="SECONDS",
+        help="How long the model may take in this job, in all; from then on, what rules leave open is asked.",
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; what is unsure waits in migrate answer.")]
 Autonomy = Annotated[
     float,

@@ -17,6 +17,7 @@ from cli.options import (
     Autonomy,
     LedgerSchema,
     Model,
+    ModelSeconds,
     PriceIn,
     PriceOut,
     SendValues,
@@ -59,6 +60,7 @@ def draft(
     send_values: SendValues = False,
     price_in: PriceIn = 0.0,
     price_out: PriceOut = 0.0,
+    model_seconds: ModelSeconds = 300.0,
     autonomy: Autonomy = 0.9,
     zone: Zone = None,
     ledger_schema: LedgerSchema = None,
@@ -75,7 +77,7 @@ def draft(
         raise UsageError("there is a file of that name", where=str(output), advice="choose another, or --force")
     options = model_options(
         model, adapter=adapter, think=think, allow_remote=allow_remote, send_values=send_values, price_in=price_in,
-        price_out=price_out,
+        price_out=price_out, model_seconds=model_seconds,
     )  # fmt: skip
     request = JobRequest(
         source,

@@ -14,6 +14,7 @@ from cli.options import (
     Autonomy,
     LedgerSchema,
     Model,
+    ModelSeconds,
     PlanFile,
     PriceIn,
     PriceOut,
@@ -55,6 +56,7 @@ def rehearse(
     send_values: SendValues = False,
     price_in: PriceIn = 0.0,
     price_out: PriceOut = 0.0,
+    model_seconds: ModelSeconds = 300.0,
     autonomy: Autonomy = 0.9,
     zone: Zone = None,
     tolerate: Tolerate = 0.1,
@@ -78,7 +80,7 @@ def rehearse(
 
     options = model_options(
         model, adapter=adapter, think=think, allow_remote=allow_remote, send_values=send_values, price_in=price_in,
-        price_out=price_out,
+        price_out=price_out, model_seconds=model_seconds,
     )  # fmt: skip
     request = JobRequest(
         source_dsn=source, target_dsn=target, plan_path=plan, job=job, model=model, model_options=options, autonomy=autonomy, tolerate=tolerate,

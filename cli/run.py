@@ -17,6 +17,7 @@ from cli.options import (
     Executor,
     LedgerSchema,
     Model,
+    ModelSeconds,
     PlanFile,
     PriceIn,
     PriceOut,
@@ -64,6 +65,7 @@ def run(
     send_values: SendValues = False,
     price_in: PriceIn = 0.0,
     price_out: PriceOut = 0.0,
+    model_seconds: ModelSeconds = 300.0,
     autonomy: Autonomy = 0.9,
     zone: Zone = None,
     tolerate: Tolerate = 0.1,
@@ -91,7 +93,7 @@ def run(
 
     options = model_options(
         model, adapter=adapter, think=think, allow_remote=allow_remote, send_values=send_values, price_in=price_in,
-        price_out=price_out,
+        price_out=price_out, model_seconds=model_seconds,
     )  # fmt: skip
     request = JobRequest(
         source_dsn=source,

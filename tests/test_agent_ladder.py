@@ -126,6 +126,19 @@ def test_a_spent_budget_asks_and_goes_on(workspace: Workspace) -> None:
     model = ScriptedModel(["c0"])
     assert Ladder(workspace, model=model, budget=Budget(calls=0)).decide(_matter(0.6, 0.5)).open
     assert model.asked == []
+    (asked,) = [e.event for e in workspace.events(types=[QuestionAsked])]
+    assert isinstance(asked, QuestionAsked)
+    assert str(asked.evidence["model"]).startswith("not asked: 0 calls and 0 s are spent in this job")
+
+
+def test_a_resumed_job_has_spent_what_it_spent_before(workspace: Workspace) -> None:
+    first = ScriptedModel([(0.5, 0.45, 0.05)], worth=0.97)
+    assert Ladder(workspace, model=first, budget=Budget(calls=1)).decide(_matter(0.5, 0.45)).open
+    assert len(first.asked) == 1
+    again = ScriptedModel(["c0"], worth=0.97)
+    assert Ladder(workspace, model=again, budget=Budget(calls=1)).decide(_matter(0.5, 0.45)).open
+    assert again.asked == []
+    assert not Ladder(workspace, model=again, budget=Budget(calls=2)).decide(_matter(0.5, 0.45)).open
 
 
 def test_a_question_is_asked_once_and_its_answer_stands(workspace: Workspace) -> None:

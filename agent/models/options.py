@@ -11,7 +11,7 @@ from typing import Any
 class ModelOptions:
     """`adapter` is the path of a LoRA adapter, `think` lets the model think before it writes. A server elsewhere is spoken to only
     with `allow_remote`, and sent record values only with `send_values`. `price_in` and `price_out` are money for a
-    million tokens read and written, in whatever currency."""
+    million tokens read and written, in whatever currency. `seconds` is how long the model may take in a job, in all."""
 
     adapter: str | None = None
     think: bool = False
@@ -19,6 +19,7 @@ class ModelOptions:
     send_values: bool = False
     price_in: float = 0.0
     price_out: float = 0.0
+    seconds: float = 300.0
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
