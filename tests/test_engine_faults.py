@@ -6,6 +6,7 @@ load without processes beside it are in test_engine_crash; the whole matrix is `
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import subprocess
@@ -20,6 +21,8 @@ from typing import Any
 import psycopg
 import pytest
 
+import engine.faults
+from bench.fault_jobs import COMMANDS, ELSEWHERE, unreached
 from bench.fault_kinds import CHILDREN, KINDS, Kind, dsn_of, run_child, struck_child, target_for
 from connectors.dsn import Dsn, open_source
 from connectors.postgres import PostgresTarget
@@ -169,6 +172,25 @@ def test_every_kind_and_place_is_tried() -> None:
     assert {kind for kind, _, _ in CELLS} == set(BY_NAME)
     assert {place.split(":")[0] for _, place, _ in CELLS} == set(POINTS)
     assert {place.split(":")[0] for _, place in UNDO_CELLS} == set(UNDO_POINTS)
+
+
+def test_the_matrix_strikes_every_named_place_or_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert unreached() == []
+    assert all(reason and "\n" not in reason for reason in ELSEWHERE.values())
+    monkeypatch.setattr(engine.faults, "NEW_POINTS", ("a new place",), raising=False)
+    assert unreached() == ["a new place"]
+    monkeypatch.setitem(ELSEWHERE, COMMANDS[0].points[0], "struck after all")
+    assert unreached() == sorted(["a new place", COMMANDS[0].points[0]])
+
+
+def test_every_place_in_the_code_is_named_in_the_lists() -> None:
+    """Of `batch_transaction`, whose places begin as the caller says, the ends."""
+    root = Path(engine.faults.__file__).parent.parent
+    code = "".join(path.read_text() for room in ("engine", "agent") for path in (root / room).rglob("*.py"))
+    named = {point for name, points in vars(engine.faults).items() if name.endswith("POINTS") for point in points}
+    passed = set(re.findall(r'fault_point\("([^"]+)"\)', code))
+    begun = {""} | set(re.findall(r'batch_transaction\([^\n]*"(\w+ )"\)', code))
+    assert named == passed | {f"{place}{end}" for place in begun for end in ("before commit", "after commit")}
 
 
 @pytest.mark.parametrize(("kind", "place", "processes"), CELLS)
