@@ -136,6 +136,7 @@ def _strike(matrix: Matrix, command: Command, place: str, base: Undisturbed, bef
         except Exception as error:
             cell = "FAILED"
             matrix.why.append(f"{here}: {str(error).strip()[-1500:]}")
+            print(matrix.why[-1], file=sys.stderr)
         matrix.cells[command.name, kind.name, place, processes] = cell
         print(f"{here}: {cell}", file=sys.stderr)
 

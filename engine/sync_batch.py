@@ -143,7 +143,7 @@ def commit_references(
     row = LedgerRow(
         entity.name, part.part, 2, shown_key(part.key_low), shown_key(part.key_high), ctx.checked.plan.version, read=part.rows
     )  # fmt: skip
-    with batch_transaction(ctx.target, partial(ctx.target.take, row)) as taken:
+    with batch_transaction(ctx.target, partial(ctx.target.take, row), "sync ") as taken:
         if not taken:
             return None
         policies = {f.plan.edited or entity.plan.edited for f in entity.deferred}

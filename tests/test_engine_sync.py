@@ -383,7 +383,7 @@ def test_a_job_that_was_synced_goes_on_as_one(job: EngineJob, cloud: psycopg.Con
 
 CHAINS = {
     "each place": [f"{point}:1" for point in SYNC_POINTS],
-    "late": ["sync rows in:5", "sync after commit:1", "sync before commit:1", "sync between passes:1", "before commit:2", "after commit:1"],
+    "late": ["sync rows in:5", "sync after commit:1", "sync before commit:1", "sync between passes:1", "sync before commit:2", "sync after commit:1"],
 }  # fmt: skip
 LOOKED_AT = {
     "firms": FIRMS,
