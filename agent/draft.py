@@ -36,6 +36,7 @@ from agent.structure import Relation, Structure, beliefs, find_structure, relati
 from agent.survey import Survey, likeness, survey
 from agent.tables import Filter, constant_for, filter_matter, id_for, row_filter, table_matter
 from agent.unmapped import reasons
+from agent.unplaced import Unplaced
 from agent.valuemaps import decide_values
 from agent.zones import ZONE, check_zone, look_at_clock, zone_matter
 from connectors.protocols import Catalogue, Source, Table
@@ -133,6 +134,7 @@ class _Drafter:
         self._structure: Structure = find_structure(found, self._quote)
         self._loop = Loop(workspace, Plan(version=1, entities={}), found.target)
         self._to: dict[str, str] = {}  # source table -> target table
+        self._unplaced = Unplaced()
         self._open: dict[tuple[str, str], str] = {}
         self._waiting: dict[str, list[str]] = {}  # entity -> questions that hold it
         self._used: dict[str, set[str]] = {}
@@ -167,9 +169,12 @@ class _Drafter:
                 self._settle_table(name, found)
 
     def _settle_table(self, name: str, found: tuple[TableCandidate, ...]) -> None:
-        decision = self._ladder.decide(table_matter(name, found, self._found.tables[name]))
+        matter = table_matter(name, found, self._found.tables[name])
+        decision = self._ladder.decide(matter)
         if decision.answer is not None:
             self._to[name] = decision.answer
+        elif decision.open:
+            self._unplaced.add(name, matter.id, frozenset(c.table for c in found))
 
     # -- one entity -------------------------------------------------------------------------------
 
@@ -220,6 +225,10 @@ class _Drafter:
 
     def _field(self, name: str, relation: Relation, table: Table, match: FieldMatch) -> None:
         column = match.column
+        waits = None if match.candidates else self._unplaced.question(relation, table, column.name)
+        if waits is not None:
+            self._leave_open(name, match, waits)
+            return
         if not match.candidates and not match.required and match.none_weight > 0.999:
             return  # nothing to decide: the target fills it, or it stays empty
         matter = field_matter(name, relation, table, match)
@@ -379,19 +388,19 @@ class _Drafter:
     def _finish(self, name: str) -> None:
         relation = self._structure.relations[name]
         used = self._used[name]
-        wanted = {c: f"{name}.{f}" for (e, f), q in self._open.items() if e == name for c in self._asked_columns(q)}
+        wanted = {
+            c: f"{name}.{f}" for (e, f), q in self._open.items() if e == name for c in self._asked_columns(relation, q)
+        }
         # What an open question may want is read too, so that its answer changes nothing that is staged.
         drawn = used | set(wanted)
         self._loop.act(SetSource(name, relation_sql(relation, drawn, self._quote)))
         self._loop.act(LeaveColumns(name, reasons(relation, used, drawn, wanted)))
 
-    def _asked_columns(self, question: str) -> list[str]:
+    def _asked_columns(self, relation: Relation, question: str) -> list[str]:
         made = self._ladder.question(question)
-        if made is None:
-            return []
-        return [
-            str(c["answer"]).removeprefix("column:") for c in made.candidates if str(c["answer"]).startswith("column:")
-        ]
+        answers = [] if made is None else [str(c["answer"]) for c in made.candidates]
+        named = [a.removeprefix("column:") for a in answers if a.startswith("column:")]
+        return named + self._unplaced.columns(relation, question)
 
     def _hold(self) -> dict[str, tuple[str, ...]]:
         """Holds the entities that wait, and those that can't do without one that does."""

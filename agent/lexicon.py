@@ -13,7 +13,8 @@ from functools import lru_cache
 
 from rapidfuzz import fuzz
 
-from agent.lexicon_words import COMPOUNDS, EXCLUSIVE, FAINT, MEANINGS, NEAR, NEAR_COLUMNS, NOISE, PREFERENCE, WORDS
+from agent.lexicon_near import NEAR, NEAR_COLUMNS
+from agent.lexicon_words import COMPOUNDS, EXCLUSIVE, FAINT, MEANINGS, NOISE, PREFERENCE, WORDS
 
 _VARIANTS: dict[str, str] = {}
 for _token, _written in WORDS.items():

@@ -14,7 +14,7 @@ from agent.composites import composite_candidates
 from agent.conversions import Conversion, convert, quoted
 from agent.lexicon import Meaning, column_meaning, nearness
 from agent.lexicon_words import MEANINGS
-from agent.meanings import readable, relation_meanings, table_meanings
+from agent.meanings import readable, relation_meanings, table_meanings, understood
 from agent.rivals import FieldCandidate, rank, weigh
 from agent.structure import Origin, Relation
 from connectors.protocols import Column, Kind, Table
@@ -88,7 +88,7 @@ def match_fields(
         if pointing:
             hidden = _hidden_reference(relation, claimed)
         else:
-            found_hidden = _hidden(relation, meanings, table, column, claimed, readable(wanted_meanings[column.name]))
+            found_hidden = _hidden(relation, meanings, table, column, claimed, understood(wanted_meanings[column.name]))
             hidden = max(found_hidden.values(), default=0.0)
             if len(shown) < 3 and hidden > 0.1:
                 shown += _unread(relation, table, column, country, found_hidden, {c.answer for c in shown})
@@ -101,7 +101,7 @@ def _hidden(
     relation: Relation, meanings: Mapping[str, Meaning], table: Table, column: Column, claimed: set[str], wanted: bool
 ) -> dict[str, float]:
     """The chance that a column is wanted though its name, or the target's, says nothing (`wanted`: the target's
-    can be read), by column: more where its values would be telling, or where both are plain numbers or dates."""
+    is understood), by column: more where its values would be telling, or where both are plain numbers or dates."""
     out: dict[str, float] = {}
     for origin in relation.columns:
         profile = origin.profile

@@ -5,6 +5,7 @@ A name alone is ambiguous: `name` beside a first name is the last name, `state` 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from agent.lexicon import Meaning, column_meaning, table_meaning, words
@@ -34,15 +35,17 @@ def table_meanings(table: Table) -> dict[str, Meaning]:
     return out
 
 
+_PLACES = ("primary", "billing", "shipping", "mailing", "home", "work", "alternate")
 _TEXTS = (frozenset({"description"}), frozenset({"body"}), frozenset({"note"}))
 
 
 def in_company(out: dict[str, Meaning], table: str) -> dict[str, Meaning]:
     """Meanings of a table's columns that hang on the columns beside them: beside a first name, `name` is the
-    last name; in a table of companies that has no name, `company` is it; where people are, a title is a job's;
+    last name; in a table of companies that has no name, `company` is it, and a second line of a name adds to the
+    first; where people are, a title is a job's, or where that and an address are told otherwise, an academic one;
     where one column only can be a record's heading or its long text, it is that; without an address, a state is
-    a status."""
-    out = dict(out)
+    a status, and with one, the code of a billing address is its postal code."""
+    out = _second_lines(out)
     cores = [m.core for m in out.values()]
     person = (
         frozenset({"first_name"}) in cores or frozenset({"last_name"}) in cores or frozenset({"full_name"}) in cores
@@ -50,6 +53,7 @@ def in_company(out: dict[str, Meaning], table: str) -> dict[str, Meaning]:
     rules: list[tuple[bool, str, str]] = [
         (frozenset({"first_name"}) in cores and frozenset({"last_name"}) not in cores, "name", "last_name"),
         (person and frozenset({"job_title"}) not in cores, "title", "job_title"),
+        (person and {frozenset({"job_title"}), frozenset({"salutation"})} <= set(cores), "title", "academic_title"),
         (person and frozenset({"job_title"}) in cores, "title", "form_of_address"),
         (
             bool(table_meaning(table).core & {"organisation", "customer"}) and frozenset({"name"}) not in cores,
@@ -66,6 +70,13 @@ def in_company(out: dict[str, Meaning], table: str) -> dict[str, Meaning]:
     for name, meaning in out.items():
         if meaning.core == {"region"} and not placed and "state" in words(name):
             out[name] = replace(meaning, core=frozenset({"status"}))  # a state of things, not of a country
+        if (
+            meaning.core == {"code"}
+            and meaning.place in _PLACES
+            and placed
+            and not any(m.core == {"postal_code"} and m.place == meaning.place for m in out.values())
+        ):
+            out[name] = replace(meaning, core=frozenset({"postal_code"}))
     if "email" in table_meaning(table).core:
         for name, meaning in out.items():
             if meaning.core == {"address"}:
@@ -79,6 +90,26 @@ def in_company(out: dict[str, Meaning], table: str) -> dict[str, Meaning]:
     return out
 
 
+def _second_lines(said: Mapping[str, Meaning]) -> dict[str, Meaning]:
+    """A name's further lines (`Firma2` beside `Firma`, `NAME2` beside `NAME1`) as additions to it."""
+    out = dict(said)
+    for core in (frozenset({"name"}), frozenset({"organisation"})):
+        if any(m.core == core and not m.numbers for m in said.values()):
+            for name, meaning in said.items():
+                if meaning.core == core and meaning.numbers and meaning.numbers <= {"2", "3", "4"}:
+                    out[name] = replace(meaning, core=frozenset({"name_addition"}), numbers=meaning.numbers - {"2"})
+    return out
+
+
 def readable(meaning: Meaning) -> bool:
     """True where the lexicon knows a word of the name."""
-    return any(token in WORDS or token in MEANINGS for token in meaning.core | meaning.qualifiers)
+    return any(_known(token) for token in meaning.core | meaning.qualifiers)
+
+
+def understood(meaning: Meaning) -> bool:
+    """True where the lexicon knows all that the name is about: no rule may say of another name that none fits it."""
+    return all(_known(token) for token in meaning.core)
+
+
+def _known(token: str) -> bool:
+    return token in WORDS or token in MEANINGS

@@ -264,16 +264,27 @@ def _parents(
 ) -> Iterator[_Extra]:
     """A parent kept in a link table though nearly every row has one: the link adds a reference."""
     for link, back, target in _links_of(name, found, roles):
-        profile = link.columns[back.column]
         if _holds_contact_points(found.tables[target.table]) or back.selector or target.column in taken:
             continue
-        if not profile.filled or profile.distinct < 0.9 * profile.filled:
+        if not _mostly_one(found, link, back):
             continue
         through = f"{link.name}>{target.table}"
         selected = [f"MIN(l.{quote(target.column)}) AS {quote(target.column)}"]
         rows = quote(link.name) + " l" + _conditions(link, back, quote)
         origin = Origin(target.column, link.name, link.columns[target.column], through=through, aggregate="MIN")
         yield Join(through, "", _grouped(name, back, selected, rows, quote), optional=True), [origin], [target]
+
+
+def _mostly_one(found: Survey, link: TableProfile, back: Reference) -> bool:
+    """True where nearly every row has one link that counts: those that were deleted, or were the second choice, do
+    not. Where all count, the server's own figures are taken, over all rows."""
+    profile = link.columns[back.column]
+    flags = list(_counted(link))
+    if not flags:
+        return profile.filled > 0 and profile.distinct >= 0.9 * profile.filled
+    rows = found.samples[link.name].select([back.column, *(column for column, _ in flags)]).to_pylist()
+    keys = [row[back.column] for row in rows if row[back.column] and all(row[c] in words for c, words in flags)]
+    return bool(keys) and len(set(keys)) >= 0.9 * len(keys)
 
 
 def _lists(
@@ -324,15 +335,23 @@ def _conditions(link: TableProfile, back: Reference, quote: Callable[[str], str]
     parts = []
     if back.selector:
         parts.append(f"l.{quote(back.selector)} = " + "'" + back.selected.replace("'", "''") + "'")
+    parts += [f"l.{quote(column)} = '{'0' if words == _NO else '1'}'" for column, words in _counted(link)]
+    return f" WHERE {' AND '.join(parts)}" if parts else ""
+
+
+_NO, _YES = frozenset({"0", "false", "f"}), frozenset({"1", "true", "t"})
+
+
+def _counted(link: TableProfile) -> Iterator[tuple[str, frozenset[str]]]:
+    """The link's flags of its rows that count, each with the words that it then holds in a sample."""
     for column, profile in link.columns.items():
         meaning = column_meaning(column)
         if profile.trait("boolean") != 1 or profile.distinct > 2:
             continue
         if "deleted" in meaning.core:
-            parts.append(f"l.{quote(column)} = '0'")
+            yield column, _NO
         elif "primary" in (meaning.qualifiers | meaning.core):
-            parts.append(f"l.{quote(column)} = '1'")
-    return f" WHERE {' AND '.join(parts)}" if parts else ""
+            yield column, _YES
 
 
 def _grouped(name: str, back: Reference, selected: list[str], rows: str, quote: Callable[[str], str]) -> str:
