@@ -112,14 +112,14 @@ def test_a_reference_waits_for_the_place_of_its_table(tmp_path: Path, workspace:
 def test_a_target_column_that_is_not_understood_is_asked_about(tmp_path: Path, workspace: Workspace) -> None:
     file = tmp_path / "small.db"
     connection = sqlite3.connect(file)
-    connection.execute("CREATE TABLE companies(id CHAR(36) PRIMARY KEY, name TEXT, city TEXT, slogan_text TEXT)")
+    connection.execute("CREATE TABLE companies(id CHAR(36) PRIMARY KEY, name TEXT, city TEXT, notes TEXT)")
     for n in range(40):
         one = (_key(1, n), f"Firm {n}", f"Town {n % 7}", f"we carry on {n}")
         connection.execute("INSERT INTO companies VALUES (?, ?, ?, ?)", one)
     connection.commit()
-    target = _table("companies", _text("name", nullable=False), _text("city"), _text("name_flourish"))
+    target = _table("companies", _text("name", nullable=False), _text("city"), _text("next_flourish"))
     _draft(file, {"companies": target}, workspace)
-    assert "field:companies.name_flourish" in {q.id for q in open_questions(workspace)}
+    assert "field:companies.next_flourish" in {q.id for q in open_questions(workspace)}
 
 
 COMPANY = [
