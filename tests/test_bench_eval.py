@@ -10,6 +10,7 @@ import pytest
 from agent.job import run_job
 from agent.job_request import JobRequest
 from bench.eval_compare import compare
+from bench.eval_families import table
 from bench.eval_figures import MEASURES, figure, figures
 from bench.eval_runs import cells, read_results, run_cells, setting
 from bench.evaluate import Result
@@ -106,6 +107,14 @@ def test_figures_are_means_over_families_with_intervals_over_families() -> None:
     assert (found.value, found.low, found.high) == (0.5, 0.0, 1.0)
     assert figures(results)["faults made good"] is None
     assert figures(results[:3])["completed"].low is None  # type: ignore[union-attr]
+
+
+def test_the_table_by_family_sums_what_its_scenarios_came_to() -> None:
+    rows = table([_result("b/one", split="dev"), _result("a/one"), _result("a/two", completed=False, wrong=2, missing=1)])
+    assert rows.splitlines()[2:] == [
+        "| a | train | 1 of 2 | 0.0% | 18 of 23 | 2 | 1 | 2 | 0 |",
+        "| b | dev | 1 of 1 | 0.0% | 9 of 10 | 0 | 0 | 1 | 0 |",
+    ]
 
 
 def test_a_run_that_was_ended_goes_on_in_its_file(tmp_path: Path) -> None:
