@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:  # else each command would wait for numpy, which only the encoder uses
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
