@@ -23,7 +23,7 @@ demo: venv
 	@.venv/bin/migrate demo
 
 test: venv
-	.venv/bin/python -m pytest -n auto --dist loadfile
+	.venv/bin/python -m pytest -n logical --dist loadfile
 
 lint: venv
 	.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports
