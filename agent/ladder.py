@@ -12,8 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from agent.matter import NONE, Decision, Matter, Option
-from agent.models.protocol import NONE_OF_THESE, Encoder, Model, Price
+from agent.models.protocol import NONE_OF_THESE, Choice, Encoder, Model, Price, Prompt
 from agent.reliability import after, could_settle
+from agent.swayed import could_sway, without_strange_texts
 from agent.view import question_prompt
 from workspace.errors import ModelError
 from workspace.events import DecisionMade, LessonLearnt, QuestionAnswered, QuestionAsked
@@ -157,24 +158,39 @@ class Ladder:
         if self.spent.calls >= self._budget.calls or self.spent.seconds >= self._budget.seconds:
             spent = f"{self.spent.calls:,} calls and {self.spent.seconds:,.0f} s are spent in this job"
             return Decision(matter.id, None, "choose", 0.0, f"not asked: {spent} (--model-seconds)", open=True)
-        started = time.monotonic()
+        prompt, labels = question_prompt(matter), [*(o.label for o in options), NONE_OF_THESE]
         try:
-            choice = model.choose(question_prompt(matter), [*(o.label for o in options), NONE_OF_THESE])
+            choice = self._called(model, prompt, labels)
+            then = after(model, matter.match, prior, exists, choice.probabilities)
+            index = max(range(len(then)), key=lambda i: then[i])
+            price, stands = choice.price, True
+            settled = then[index] >= self.threshold(matter)
+            # a value that asks for its label is the question itself: `valuemaps` asks again
+            if settled and matter.kind != "value" and could_sway(model, matter, prompt):
+                again = self._called(model, *without_strange_texts(matter, prompt, labels))
+                weighed = after(model, matter.match, prior, exists, again.probabilities)
+                price, stands = price + again.price, weighed[index] == max(weighed)
         except ModelError:
             raise
         except Exception as error:  # a native library's own; the ladder goes on without the model
             self._model = None
             return Decision(matter.id, None, "choose", 0.0, f"the model failed: {type(error).__name__}", open=True)
+        said = NONE_OF_THESE if choice.index == len(options) else options[choice.index].label
+        why = f"the model says {said} ({choice.probabilities[choice.index]:.2f}); with the evidence {then[index]:.2f}"
+        if not stands:
+            why += "; another one where it sees neither values nor odd names"
+        answer = None if index == len(options) else options[index].answer
+        unsure = not stands or then[index] < self.threshold(matter) or (answer is None and matter.must)
+        return Decision(matter.id, answer, "choose", round(then[index], 3), why, open=unsure, price=price)
+
+    def _called(self, model: Model, prompt: Prompt, labels: list[str]) -> Choice:
+        """One call of the model, paid for."""
+        started = time.monotonic()
+        choice = model.choose(prompt, labels)
         price = replace(choice.price, seconds=choice.price.seconds or time.monotonic() - started)
         self.spent += price
         self._on_call(self.spent.calls)
-        then = after(model, matter.match, prior, exists, choice.probabilities)
-        index = max(range(len(then)), key=lambda i: then[i])
-        said = NONE_OF_THESE if choice.index == len(options) else options[choice.index].label
-        why = f"the model says {said} ({choice.probabilities[choice.index]:.2f}); with the evidence {then[index]:.2f}"
-        answer = None if index == len(options) else options[index].answer
-        unsure = then[index] < self.threshold(matter) or (answer is None and matter.must)
-        return Decision(matter.id, answer, "choose", round(then[index], 3), why, open=unsure, price=price)
+        return replace(choice, price=price)
 
     def given(self, matter: Matter, answer: str, why: str) -> Decision:
         """Records an answer that came with the command; the same answer is recorded once."""

@@ -128,6 +128,12 @@ def label_for(value: str, labels: Sequence[str]) -> Hit:
     return _label_for(value, tuple(labels))
 
 
+def label_words(value: str, labels: Sequence[str]) -> str:
+    """The value's words that are a label's too, as they follow one another."""
+    own = {word for label in labels for word in normal(label).split()}
+    return " ".join(token for token in normal(value).split() if any(_alike(word, token) for word in own))
+
+
 def normal(value: str) -> str:
     """A value without case, accents, punctuation, entities and leading codes: `01 - Neu` -> `neu`."""
     text = plain(value.replace("&amp;", "&"))

@@ -16,10 +16,11 @@ from agent.ladder import Ladder
 from agent.matter import Decision, Matter, Option
 from agent.models.protocol import Price
 from agent.profile import ColumnProfile
-from agent.value_lexicon import Hit, label_for
+from agent.value_lexicon import Hit, label_for, label_words, normal
 from workspace.experience_store import ExperienceStore
 from workspace.signature import value_map_signature
 
+_FEW = 4  # words; a value of more could tell a model what to say, and its answer has to stand without them
 _TRUSTED = 0.25  # a lesson's lower bound: held at least once and never failed
 
 
@@ -125,7 +126,11 @@ def _chosen(ladder: Ladder, subject: str, value: str, hit: Hit, labels: tuple[st
         data=value[:60],
     )
     decision = ladder.says(matter)
-    return (None if decision.open else decision.answer), decision.price
+    if decision.open or decision.answer is None or len(normal(value).split()) <= _FEW:
+        return (None if decision.open else decision.answer), decision.price
+    again = ladder.says(replace(matter, data=label_words(value, labels)))
+    stands = not again.open and again.answer == decision.answer
+    return (decision.answer if stands else None), decision.price + again.price
 
 
 def _matter(subject: str, labels: tuple[str, ...], unsure: Mapping[str, tuple[int, Hit]]) -> Matter:

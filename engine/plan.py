@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -264,7 +265,19 @@ def dump_plan(plan: Plan) -> str:
     yaml.indent(mapping=2, sequence=4, offset=2)
     out = io.StringIO()
     yaml.dump(plan_document(plan), out)
+    if _hides(out.getvalue()):
+        out = io.StringIO()
+        yaml.allow_unicode = False  # escapes: what turns text around or can't be seen would mislead whoever reviews it
+        yaml.dump(plan_document(plan), out)
     return out.getvalue()
+
+
+def _hides(text: str) -> bool:
+    """True for a text with characters that can't be seen; joiners are part of words in Persian and Hindi."""
+    return any(
+        not character.isprintable() and character not in "\n\u200c\u200d" and unicodedata.category(character) != "Zs"
+        for character in text
+    )
 
 
 def plan_document(plan: Plan) -> CommentedMap:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from agent.models.data_block import data_block
+from agent.models.data_block import data_block, plain_words
 from agent.models.protocol import Prompt
 
 Tokenise = Callable[[str, bool], list[int]]  # text, whether control tokens are parsed out of it
@@ -42,8 +42,8 @@ class Chat:
     def tokens(self, prompt: Prompt, last: str = "", *, think: bool = False) -> list[int]:
         """The prompt, ready for its answer: system, the question, the fenced data, and what stands `last` since
         it changes from call to call. With `think` it is ready for a thought, where the template knows of that."""
-        asked = "\n\n".join(part for part in (prompt.question, data_block(prompt.data), last) if part)
-        parts = {_SYSTEM: prompt.system, _USER: asked}
+        asked = "\n\n".join(part for part in (plain_words(prompt.question), data_block(prompt.data), last) if part)
+        parts = {_SYSTEM: plain_words(prompt.system), _USER: asked}
         found: list[int] = []
         for piece in self._thinking if think else self._pieces:
             own = parts.get(piece)

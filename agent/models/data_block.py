@@ -25,9 +25,18 @@ def neutralise(text: str) -> str:
     return whole if len(whole) <= _BLOCK else whole[: _BLOCK - 1] + "…"
 
 
+def plain_words(text: str) -> str:
+    """A text of ours with names of tables and columns in it: as `neutralise`, whole, lines as they stand. A server lays out
+    what it is sent itself, and some models take `[INST]` in plain text for a turn."""
+    return "\n".join(_harmless(line) for line in text.replace("\r\n", "\n").split("\n"))
+
+
+def _harmless(line: str) -> str:
+    return _BRACKETED.sub(r"(\1)", "".join(_visible(character) for character in line).translate(_MARKS))
+
+
 def _line(line: str) -> str:
-    plain = "".join(_visible(character) for character in line)
-    plain = _BRACKETED.sub(r"(\1)", plain.translate(_MARKS)).strip()
+    plain = _harmless(line).strip()
     return plain if len(plain) <= _LINE else plain[: _LINE - 1] + "…"
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from agent.models.calibration import UNFITTED, fit_of
 from agent.models.chat import Chat
 from agent.models.cores import IdleCores, physical_cores
-from agent.models.data_block import data_block, neutralise
+from agent.models.data_block import data_block, neutralise, plain_words
 from agent.models.gguf_file import read_adapter, read_header
 from agent.models.memory import CONTEXT
 from agent.models.native import BATCH, Context, Grammar, Weights, offloads
@@ -206,8 +206,8 @@ class LlamaCpp:
             head, ends = branches(prompt.match, options)
             fit = self.fit(prompt.match)
         else:
-            head = prompt.system.strip() + "\n"
-            asked = f" {prompt.question.strip()}\n{data_block(prompt.data)}".rstrip()
+            head = plain_words(prompt.system.strip()) + "\n"
+            asked = f" {plain_words(prompt.question.strip())}\n{data_block(prompt.data)}".rstrip()
             ends = [(f"Answer: {' '.join(neutralise(option).split())}\nQuestion:", asked) for option in options]
             fit = UNFITTED
         before = [*self.weights.begins_with, *self._plain(head)][: self._context.length // 2]

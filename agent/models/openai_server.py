@@ -14,7 +14,7 @@ import urllib.parse
 from collections.abc import Sequence
 from typing import Any
 
-from agent.models.data_block import data_block, neutralise
+from agent.models.data_block import data_block, neutralise, plain_words
 from agent.models.llamacpp import ORDERS, rotations
 from agent.models.masked import masked
 from agent.models.openai_http import PATIENCE, Endpoint, RefusedError
@@ -129,14 +129,14 @@ class OpenAiServer:
         self, prompt: Prompt, more: dict[str, Any], extras: dict[str, Any] | None = None, *, think: bool = False
     ) -> tuple[dict[str, Any], Price]:
         """The first answer and its price. `extras` are left out for a server that takes only OpenAI's own."""
-        block = data_block(prompt.data)
+        question, block = plain_words(prompt.question), data_block(prompt.data)
         body = {
             "model": self._model,
             "temperature": 0,
             "seed": 0,
             "messages": [
-                {"role": "system", "content": prompt.system},
-                {"role": "user", "content": f"{prompt.question}\n\n{block}" if block else prompt.question},
+                {"role": "system", "content": plain_words(prompt.system)},
+                {"role": "user", "content": f"{question}\n\n{block}" if block else question},
             ],
             **more,
         }

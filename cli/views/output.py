@@ -1,6 +1,7 @@
 """Where output goes: results on stdout, progress and errors on stderr, JSON as one object.
 
-Consoles read no markup: `[red]` in a record value is printed as it stands.
+Consoles read no markup: `[red]` in a record value is printed as it stands. Nor do they send on what steers a terminal:
+a name out of either system stands in many lines, and one that a view forgot to make safe is made so here.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any, TextIO
 
 from rich.console import Console
 
+from cli.views.text import visible_lines
+
 
 def on_stdout() -> Console:
     """The console for results."""
@@ -24,10 +27,18 @@ def on_stderr() -> Console:
     return _console(sys.stderr)
 
 
+class _SafeConsole(Console):
+    """Prints texts without control and format characters; line ends stay."""
+
+    def print(self, *objects: Any, **how: Any) -> None:
+        """As Rich's; what Rich renders itself (tables, assembled texts) comes with safe cells."""
+        super().print(*(visible_lines(each) if isinstance(each, str) else each for each in objects), **how)
+
+
 def _console(stream: TextIO) -> Console:
     # off a terminal lines are as long as they are, never cut to a width that nobody has
     wide = None if stream.isatty() else 10_000
-    return Console(file=stream, markup=False, highlight=False, emoji=False, width=wide, soft_wrap=True)
+    return _SafeConsole(file=stream, markup=False, highlight=False, emoji=False, width=wide, soft_wrap=True)
 
 
 def is_plain(console: Console) -> bool:

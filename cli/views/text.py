@@ -32,6 +32,11 @@ def one_line(text: str) -> str:
     return visible(" ".join(text.split()))
 
 
+def visible_lines(text: str) -> str:
+    """A text of several lines, each as in `visible`."""
+    return "\n".join(map(visible, text.split("\n")))
+
+
 def _shown(character: str) -> str:
     if character.isprintable() or character in _JOINERS or unicodedata.category(character) == "Zs":
         return character
