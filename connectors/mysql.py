@@ -42,6 +42,7 @@ class MysqlSource:
         self._dsn = dsn
         self._module = driver()
         self._stream: Any = None
+        self._unread: Any = None
         self._streaming = False
         self.answered: int | None = None
         self._asking = self._connect_to_ask()
@@ -190,7 +191,7 @@ class MysqlSource:
         self._streaming, self.answered = True, None
         try:
             connection.query(sql.encode())
-            result = connection.use_result()
+            result = self._unread = connection.use_result()
         except self._module.Error as error:
             raise query_error(self._dsn, error) from None
         done = False
@@ -206,11 +207,13 @@ class MysqlSource:
         return fetch
 
     def _end_stream(self) -> None:
-        """Leaves no half-read result: the driver would read on to its end, which may be hours of rows."""
+        """Leaves no half-read result: the driver reads on to its end, which may be hours of rows, when a result goes
+        before its connection."""
         if self._streaming and self._stream is not None:
             self._streaming = False
             self._stream.close()
             self._stream = None
+        self._unread = None
 
     def _stream_error(self, error: Exception) -> PackhorseError:
         number, message = error_parts(error)

@@ -106,7 +106,7 @@ class EngineJob:
 
     def start_in_child(self, fault: str = "", *, careless: bool = False, processes: int = 0) -> BaseProcess:
         """The same, begun; the caller waits for it, or kills it."""
-        child = _CHILDREN.Process(target=_child, args=(self, fault, careless, processes))
+        child = _CHILDREN.Process(target=_child, args=(dict(os.environ), self, fault, careless, processes))
         child.start()
         return child
 
@@ -125,7 +125,7 @@ class EngineJob:
 
     def undo_in_child(self, fault: str = "") -> int:
         """The same in a process of its own, which kills itself at `fault`; its exit code, -9 for a kill."""
-        child = _CHILDREN.Process(target=_child_undoes, args=(self, fault))
+        child = _CHILDREN.Process(target=_child_undoes, args=(dict(os.environ), self, fault))
         child.start()
         child.join(120)
         assert child.exitcode is not None, "the child hangs"
@@ -159,7 +159,7 @@ class EngineJob:
 
     def sync_in_child(self, fault: str = "", **options: Any) -> int:
         """The same in a process of its own, which kills itself at `fault`; its exit code, -9 for a kill."""
-        child = _CHILDREN.Process(target=_child_syncs, args=(self, fault, options))
+        child = _CHILDREN.Process(target=_child_syncs, args=(dict(os.environ), self, fault, options))
         child.start()
         child.join(120)
         assert child.exitcode is not None, "the child hangs"
@@ -179,7 +179,7 @@ class EngineJob:
 
     def redrive_in_child(self, wished: str, fault: str = "") -> int:
         """The same in a process of its own, which kills itself at `fault`; its exit code, -9 for a kill."""
-        child = _CHILDREN.Process(target=_child_redrives, args=(self, wished, fault))
+        child = _CHILDREN.Process(target=_child_redrives, args=(dict(os.environ), self, wished, fault))
         child.start()
         child.join(120)
         assert child.exitcode is not None, "the child hangs"
@@ -192,7 +192,7 @@ class EngineJob:
 
     def retry_in_child(self, fault: str = "", plan: str = "", edited: EditedRows | None = None) -> int:
         """The same in a process of its own, which kills itself at `fault`; its exit code, -9 for a kill."""
-        child = _CHILDREN.Process(target=_child_retries, args=(self, fault, plan, edited))
+        child = _CHILDREN.Process(target=_child_retries, args=(dict(os.environ), self, fault, plan, edited))
         child.start()
         child.join(120)
         assert child.exitcode is not None, "the child hangs"
@@ -231,9 +231,15 @@ _CHILDREN = multiprocessing.get_context("forkserver")
 _CHILDREN.set_forkserver_preload(["tests.engine_jobs"])
 
 
-def _child(job: EngineJob, fault: str, careless: bool, processes: int) -> None:
-    os.environ["PACKHORSE_FAULT"] = fault
+def _begin(environment: dict[str, str], fault: str) -> None:
+    """What a child has of its test: the server that it's forked from has the environment of the first test that forked."""
+    os.environ.clear()
+    os.environ.update(environment, PACKHORSE_FAULT=fault)
     importlib.reload(engine.faults)
+
+
+def _child(environment: dict[str, str], job: EngineJob, fault: str, careless: bool, processes: int) -> None:
+    _begin(environment, fault)
     if careless:
         take = PostgresTarget.take
 
@@ -251,27 +257,25 @@ def _child(job: EngineJob, fault: str, careless: bool, processes: int) -> None:
         verify(ctx)
 
 
-def _child_undoes(job: EngineJob, fault: str) -> None:
-    os.environ["PACKHORSE_FAULT"] = fault
-    importlib.reload(engine.faults)
+def _child_undoes(environment: dict[str, str], job: EngineJob, fault: str) -> None:
+    _begin(environment, fault)
     job.undo()
 
 
-def _child_syncs(job: EngineJob, fault: str, options: dict[str, Any]) -> None:
-    os.environ["PACKHORSE_FAULT"] = fault
-    importlib.reload(engine.faults)
+def _child_syncs(environment: dict[str, str], job: EngineJob, fault: str, options: dict[str, Any]) -> None:
+    _begin(environment, fault)
     job.sync(**options)
 
 
-def _child_redrives(job: EngineJob, wished: str, fault: str) -> None:
-    os.environ["PACKHORSE_FAULT"] = fault
-    importlib.reload(engine.faults)
+def _child_redrives(environment: dict[str, str], job: EngineJob, wished: str, fault: str) -> None:
+    _begin(environment, fault)
     job.redrive(wished)
 
 
-def _child_retries(job: EngineJob, fault: str, plan: str, edited: EditedRows | None) -> None:
-    os.environ["PACKHORSE_FAULT"] = fault
-    importlib.reload(engine.faults)
+def _child_retries(
+    environment: dict[str, str], job: EngineJob, fault: str, plan: str, edited: EditedRows | None
+) -> None:
+    _begin(environment, fault)
     job.retry(plan, edited)
 
 

@@ -264,7 +264,9 @@ def test_a_scripted_model_drives_the_draft_of_a_real_pair(crm: Path, cloud: Data
     target.close()
     assert model.asked
     assert len(chosen) >= 6
-    assert all(c.calls == 1 and c.prompt_tokens for c in chosen)
+    # one call, and one more without the values where the answer settles the matter
+    assert all(c.calls in (1, 2) and c.prompt_tokens for c in chosen)
+    assert all(c.calls == 2 for c in chosen if c.choice is not None), chosen
     assert made.whole.entities["users"].fields["joined_at"].sql == f"local_time(date_entered, '{ZONE}')"
     assert made.whole.entities["contacts"].fields["acquired_through"].map == "contacts_acquired_through"
 

@@ -1,6 +1,6 @@
 """Hostile texts in a legacy system: what they can do to decisions, to a model's tokens and to what is shown.
 
-Each scenario (tests/cases/hostile.yaml) is drafted three times: with harmless words of the same length in the place of the
+Each scenario (tests/cases/agent/hostile.yaml) is drafted three times: with harmless words of the same length in the place of the
 text, with the text, and with the text before a model that does as it is told.
 """
 
@@ -38,7 +38,7 @@ TARGET = """
 CREATE TABLE people(id INTEGER PRIMARY KEY, family_name TEXT NOT NULL, email TEXT, description TEXT,
   phone TEXT, status TEXT CHECK (status IN ('new', 'won', 'lost')));
 """
-_CASES = Path(__file__).parent / "cases" / "hostile.yaml"
+_CASES = Path(__file__).parent / "cases" / "agent" / "hostile.yaml"
 
 
 @dataclass(frozen=True)
