@@ -83,7 +83,7 @@ class SetWhere:
     """Which rows of an entity are carried over; the rest is counted as excluded."""
 
     entity: str
-    where: str
+    where: str | dict[str, str]
     name = "set_where"
 
     def refused(self, plan: Plan, world: World) -> str:

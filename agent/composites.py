@@ -57,7 +57,7 @@ def _duration(relation: Relation, table: Table, column: Column) -> list[Composit
     parts: dict[str, Origin] = {}
     for origin in relation.columns:
         for unit in ("hours", "minutes"):
-            if unit in words(origin.name) and "duration" in column_meaning(origin.name, relation.main).core:
+            if unit in words(origin.name) and "duration" in column_meaning(origin.name, relation.holds).core:
                 parts[unit] = origin
     if len(parts) != 2 or not all(p.profile.trait("integer") > 0.9 for p in parts.values()):
         return []
@@ -118,7 +118,7 @@ def _joined(origins: tuple[Origin, ...], separator: str, strength: float, why: s
 
 def _find(relation: Relation, concept: str) -> Origin | None:
     for origin in relation.columns:
-        meaning = column_meaning(origin.name, relation.main)
+        meaning = column_meaning(origin.name, relation.holds)
         if meaning.core == {concept} and not meaning.qualifiers and origin.profile.filled:
             return origin
     return None
@@ -128,7 +128,7 @@ def _lines(relation: Relation, place: str) -> list[Origin]:
     """A street's columns that differ only by a number, in order, of the place asked for or the preferred one."""
     by_place: dict[str, list[tuple[int, Origin]]] = {}
     for origin in relation.columns:
-        meaning = column_meaning(origin.name, relation.main)
+        meaning = column_meaning(origin.name, relation.holds)
         if "street" in meaning.core and origin.profile.filled:
             number = int(next(iter(meaning.numbers), "1"))
             by_place.setdefault(meaning.place, []).append((number, origin))

@@ -26,6 +26,9 @@ from agent.countries import check_country, country_matter
 from agent.entities import TableCandidate, match_links, match_tables
 from agent.fields import field_matter
 from agent.formats import decide_format
+from agent.kinds_apart import Part, filled_alone, pointed_at, set_apart
+from agent.kinds_asked import decide_kinds, kinds_belief
+from agent.kinds_found import Apart, find_kinds
 from agent.ladder import AUTONOMY, Budget, Ladder, Person
 from agent.loop import Loop
 from agent.match import FieldMatch, match_fields
@@ -133,8 +136,11 @@ class _Drafter:
         self._quote = partial(quoted_for, source)
         self._structure: Structure = find_structure(found, self._quote)
         self._loop = Loop(workspace, Plan(version=1, entities={}), found.target)
-        self._to: dict[str, str] = {}  # source table -> target table
+        self._to: dict[str, str] = {}  # source table, or a kind in one -> target table
+        self._kinds: dict[str, Part] = {}
+        self._conditions: dict[str, dict[str, str]] = {}  # of the kind that reads what has no kind
         self._unplaced = Unplaced()
+        self._unsorted: dict[str, str] = {}  # source table of several kinds -> the question that it waits for
         self._open: dict[tuple[str, str], str] = {}
         self._waiting: dict[str, list[str]] = {}  # entity -> questions that hold it
         self._used: dict[str, set[str]] = {}
@@ -162,11 +168,31 @@ class _Drafter:
 
     def _tables(self) -> None:
         candidates = match_tables(self._found, self._structure)
+        likely = {name: [c.table for c in found] for name, found in candidates.items()}
+        apart = find_kinds(self._source, self._found, self._structure, likely)
+        for name, ways in apart.items():
+            if self._settle_kinds(name, ways):
+                del candidates[name]
         for name, found in candidates.items():
             self._settle_table(name, found)
         for name, found in match_links(self._found, self._structure, self._to).items():
             if found:
                 self._settle_table(name, found)
+
+    def _settle_kinds(self, name: str, ways: tuple[Apart, ...]) -> bool:
+        """Sets a table's kinds apart, or has them wait; False where all rows are of one kind after all."""
+        called = list(dict.fromkeys(t for way in ways for t in way.kinds.targets))
+        self._structure = pointed_at(self._source, self._found, self._structure, name, called)
+        matter, kinds, waits = decide_kinds(self._ladder, name, ways, self._found)
+        if waits:
+            self._unplaced.add(name, matter.id, frozenset(called))
+            self._unsorted[name] = matter.id
+        elif kinds is not None:
+            parts, self._structure = set_apart(self._source, self._found, self._structure, name, kinds, self._quote)
+            self._kinds |= parts
+            self._to |= {entity: part.to for entity, part in parts.items()}
+            self._workspace.record(kinds_belief(name, kinds, ways))
+        return waits or kinds is not None
 
     def _settle_table(self, name: str, found: tuple[TableCandidate, ...]) -> None:
         matter = table_matter(name, found, self._found.tables[name])
@@ -179,8 +205,9 @@ class _Drafter:
     # -- one entity -------------------------------------------------------------------------------
 
     def _entity(self, name: str) -> None:
-        profile, table = self._found.tables[name], self._found.target.tables[self._to[name]]
-        relation = self._structure.relations[name]
+        part, table = self._kinds.get(name), self._found.target.tables[self._to[name]]
+        profile, sample = (part.profile, part.sample) if part else (self._found.tables[name], self._found.samples[name])
+        relation = self._structure.relations[name] if part is None else filled_alone(self._structure.relations[name])
         shared = list(self._to.values()).count(table.name) > 1
         key = profile.key
         if not key:
@@ -195,14 +222,16 @@ class _Drafter:
         settings = {"from": relation.main, "to": table.name, "key": list(key), "id": identity}
         self._loop.act(AddEntity(name, settings))
         self._used[name] = set(key)
+        if part is not None and part.where:
+            self._conditions[name] = {"another kind": part.where}
+            self._used[name].add(part.told_by)
+            self._loop.act(SetWhere(name, dict(self._conditions[name])))
         found = row_filter(relation, table)
         if found is not None:
             self._filter(name, found)
         skip = set(table.primary_key) if identity != "none" else set()
         self._constants(name, table, skip)
-        for match in match_fields(
-            relation, table, self._to, skip=frozenset(skip), alike=likeness(self._found.samples[name])
-        ):
+        for match in match_fields(relation, table, self._to, skip=frozenset(skip), alike=likeness(sample)):
             self._field(name, relation, table, match)
 
     def _filter(self, name: str, found: Filter) -> None:
@@ -212,7 +241,8 @@ class _Drafter:
         if decision.open:
             self._waiting.setdefault(name, []).append(matter.id)
         elif decision.answer is not None:
-            self._loop.act(SetWhere(name, found.where))
+            others = self._conditions.get(name)
+            self._loop.act(SetWhere(name, {**others, "deleted": found.where} if others else found.where))
         if decision.open or decision.answer is not None:
             self._used[name].add(found.column)
 
@@ -262,7 +292,9 @@ class _Drafter:
         """A required parent of one kind: rows that have another kind of parent are none of this entity's."""
         column, selector, value = candidate.selects or ("", "", "")
         condition = f"m.{self._quote(selector)} = '" + value.replace("'", "''") + "'"
-        self._structure.relations[name] = replace(self._structure.relations[name], where=condition)
+        known = self._structure.relations[name]
+        where = f"{known.where} AND {condition}" if known.where else condition
+        self._structure.relations[name] = replace(known, where=where)
         self._map(name, match, candidate, {"from": column, "ref": candidate.plan["ref"]})
 
     def _own_expression(self, name: str, match: FieldMatch, sql: str, question: str) -> None:
@@ -417,4 +449,4 @@ class _Drafter:
                         grown = True
         for name, questions in waiting.items():
             self._loop.act(HoldEntity(name, tuple(questions)))
-        return {n: tuple(q) for n, q in waiting.items()}
+        return {n: tuple(q) for n, q in waiting.items()} | {n: (q,) for n, q in self._unsorted.items()}

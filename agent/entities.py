@@ -124,7 +124,7 @@ def _coverage(relation: Relation, target: Table) -> tuple[float, int]:
             continue
         best = 0.0
         for origin in relation.columns:
-            near = nearness(column_meaning(origin.name, relation.main), wanted)
+            near = nearness(column_meaning(origin.name, relation.holds), wanted)
             if near.score < 0.5 and not near.conflict:
                 continue
             best = max(best, near.score * (1.0 if near.score > 0.95 else 0.85))

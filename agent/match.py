@@ -15,10 +15,12 @@ from agent.conversions import Conversion, convert, quoted
 from agent.lexicon import Meaning, column_meaning, nearness
 from agent.lexicon_words import MEANINGS
 from agent.meanings import readable, relation_meanings, table_meanings, understood
+from agent.profile import Reference
 from agent.rivals import FieldCandidate, rank, weigh
 from agent.structure import Origin, Relation
 from connectors.protocols import Column, Kind, Table
 
+_ROLES = frozenset({"owner", "created_by", "modified_by", "reports_to", "parent", "primary"})
 _FLOOR = 0.2  # candidates below are not shown
 _SHOWN = 6
 
@@ -155,9 +157,9 @@ def _hidden_reference(relation: Relation, claimed: set[str]) -> float:
         o
         for o in relation.columns
         if o.name not in known and not o.through and o.profile.trait("integer") > 0.95 and 3 < o.profile.distinct < 0.9 * o.profile.rows
-        and not column_meaning(o.name, relation.main).core & set(MEANINGS)
+        and not column_meaning(o.name, relation.holds).core & set(MEANINGS)
     ]  # fmt: skip
-    return 0.3 if any(not readable(column_meaning(o.name, relation.main)) for o in loose) else 0.0
+    return 0.3 if any(not readable(column_meaning(o.name, relation.holds)) for o in loose) else 0.0
 
 
 def _candidate(
@@ -208,7 +210,7 @@ def _references(
     for reference in relation.references:
         if entities.get(reference.table) != referred:
             continue
-        meaning = column_meaning(reference.column, relation.main)
+        meaning = column_meaning(reference.column, relation.holds)
         near = nearness(meaning, wanted)
         evidence: dict[str, object] = {
             "names": round(near.score, 2), "names_say": near.why or "nothing in common",
@@ -226,6 +228,15 @@ def _references(
             label = f"{reference.column} where {reference.selector} is {reference.selected}"
         else:
             strength = _reference_strength(near.score, near.conflict, meaning, wanted)
+            if (
+                reference.kin
+                and "parent" in meaning.core
+                and not near.conflict
+                and _one_of_kin(relation, reference, wanted)
+            ):
+                strength = max(strength, 0.95)  # a row's parent of another kind is what it belongs to
+            if reference.of_kinds < 0.98:
+                strength = min(strength, 0.6)  # some of its values lead to another kind: what they become is asked
             answer = f"column:{reference.column}"
             plan = {"from": reference.column, "ref": reference.table, "missing": "null"}
             columns, label = (reference.column,), reference.column
@@ -238,13 +249,18 @@ def _references(
     return list(out.values())
 
 
+def _one_of_kin(relation: Relation, reference: Reference, wanted: Meaning) -> bool:
+    """True for the one column that leads to that kind in the same table, where no special role is wanted."""
+    others = {r.column for r in relation.references if r.kin and r.table == reference.table}
+    return others == {reference.column} and not (wanted.core | wanted.qualifiers) & (_ROLES - {"parent"})
+
+
 def _reference_strength(name: float, conflict: str, ours: Meaning, wanted: Meaning) -> float:
     """The values are known to point there; the name says in which role (owner, author, parent)."""
     if conflict:
         return 0.25
-    roles = {"owner", "created_by", "modified_by", "reports_to", "parent", "primary"}
-    ours_role = (ours.core | ours.qualifiers) & roles
-    wanted_role = (wanted.core | wanted.qualifiers) & roles
+    ours_role = (ours.core | ours.qualifiers) & _ROLES
+    wanted_role = (wanted.core | wanted.qualifiers) & _ROLES
     if ours_role and wanted_role and ours_role != wanted_role:
         return min(0.35, 0.4 * name + 0.2)
     if ours_role == wanted_role and ours_role:
@@ -263,7 +279,7 @@ def _country_of(relation: Relation) -> str:
     """The entity's own column of countries: the one that the preferred address has."""
     found = []
     for origin in relation.columns:
-        meaning = column_meaning(origin.name, relation.main)
+        meaning = column_meaning(origin.name, relation.holds)
         if "country" in meaning.core and origin.profile.empty_share < 0.9 and origin.profile.trait("letters") > 0.8:
             found.append((rank(meaning), origin.name))
     return min(found)[1] if found else ""

@@ -16,13 +16,13 @@ from connectors.protocols import Table
 
 def relation_meanings(relation: Relation) -> dict[str, Meaning]:
     """What each column of a relation says, read in the company of the others."""
-    said = {o.name: column_meaning(o.name, relation.main) for o in relation.columns}
+    said = {o.name: column_meaning(o.name, relation.holds) for o in relation.columns}
     for origin in relation.columns:
         meaning = said[origin.name]
         flag = origin.profile.trait("boolean") == 1 and origin.profile.distinct <= 2
         if flag and meaning.qualifiers and meaning.core <= {"address", "email", "phone", "name"}:
             said[origin.name] = Meaning(meaning.qualifiers, faint=meaning.core)  # `primary_address` = 1: is primary
-    return in_company(said, relation.main)
+    return in_company(said, relation.holds)
 
 
 def table_meanings(table: Table) -> dict[str, Meaning]:

@@ -152,7 +152,9 @@ class ColumnProfile:
 class Reference:
     """`column` holds keys of `table`: the share of sampled values found there, and how it is known.
 
-    A polymorphic reference has a `selector` column whose `selected` value says that this table is meant.
+    A polymorphic reference has a `selector` column whose `selected` value says that this table is meant. `of_kinds` is
+    below 1 where the table holds several kinds of record and other values are keys of another kind's rows; `kin` says
+    that the two kinds share a table.
     """
 
     column: str
@@ -162,6 +164,8 @@ class Reference:
     known_by: str  # declared | inclusion
     selector: str = ""
     selected: str = ""
+    of_kinds: float = 1.0
+    kin: bool = False
 
 
 @dataclass(frozen=True)

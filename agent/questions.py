@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.countries import check_country
+from agent.kinds import read_kinds
 from agent.matter import EXPRESSIONS, NONE, SQL
 from agent.zones import check_zone
 from engine.syntax import parse_expression
@@ -49,7 +50,7 @@ class Question:
         """True where an answer may be text of one's own (a time zone, a map of values, a constant)."""
         if self.kind == "format":
             return not self.candidates
-        return self.kind in ("zone", "values", "required", "key", "country")
+        return self.kind in ("zone", "values", "required", "key", "country", "kinds")
 
 
 def open_questions(workspace: Workspace) -> list[Question]:
@@ -95,6 +96,8 @@ def read_answer(found: Question, answer: Any) -> Any:
         raise UsageError(f"no time zone {answer!r}", advice="name it as America/New_York or Europe/Berlin, or UTC")
     if found.kind == "country" and not check_country(str(answer)):
         raise UsageError(f"no country {answer!r}", advice="name it by its two letters, such as US or DE")
+    if found.kind == "kinds" and answer not in allowed:
+        read_kinds(str(answer))
     expression = isinstance(answer, str) and answer.startswith(SQL) and found.kind in EXPRESSIONS
     if expression:
         parse_expression(str(answer).removeprefix(SQL).strip(), found.subject)

@@ -47,6 +47,28 @@ def find_references(
     return tuple(found)
 
 
+def references_by_name(
+    source: Source,
+    own: TableProfile,
+    tables: dict[str, TableProfile],
+    sample: pa.Table,
+    table: str,
+    called: Sequence[str],
+) -> tuple[Reference, ...]:
+    """References to a table from columns that are named after what some of its rows are `called` (`company_id`, of a
+    table `partners`); in the table itself, also its rows' parent."""
+    lookups, known, found = _Lookups(source, tables), {r.column for r in own.references}, []
+    for name, profile in own.columns.items():
+        if name in known or not _may_point(own.name, profile, own):
+            continue
+        parent = own.name == table and "parent" in column_meaning(name).core
+        if parent or max(_named(name, each, ()) for each in called) >= ENOUGH:
+            share = lookups.share(_probe(sample, name), table)
+            if share >= ENOUGH:
+                found.append(Reference(name, table, tables[table].key[0], share, "inclusion"))
+    return tuple(found)
+
+
 def _probe(sample: pa.Table, column: str) -> list[str]:
     """Distinct values to look up, from all over the sample; the commonest alone would tell of one kind only."""
     values = sorted({str(v).strip() for v in sample.column(column).to_pylist() if v is not None and str(v).strip()})

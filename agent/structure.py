@@ -28,6 +28,7 @@ class Role(Enum):
     LINK = "link"  # says which rows of two tables belong together
     ADDRESSES = "addresses"  # addresses of other tables' rows, reached through a link
     EMPTY = "empty"
+    KIND = "kind"  # some rows of a table that holds several kinds of record
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,13 @@ class Relation:
     columns: tuple[Origin, ...]
     joins: tuple[Join, ...] = ()
     references: tuple[Reference, ...] = ()  # columns by their name in the relation
-    where: str = ""  # in the source's dialect, for links that hold several kinds
+    where: str = ""  # in the source's dialect, for links and tables that hold several kinds
+    kind: str = ""  # of a table with several kinds of record the target table that these rows go to
+
+    @property
+    def holds(self) -> str:
+        """What its rows are, in a table's name: columns are read in its light."""
+        return self.kind or self.main
 
     def origin(self, name: str) -> Origin | None:
         """The column of that name, or None."""

@@ -85,6 +85,15 @@ def profile_table(source: Source, table: Table) -> tuple[TableProfile, pa.Table]
     return TableProfile(table.name, rows, not exact, columns, key, known_by), sample
 
 
+def profile_part(table: TableProfile, sample: pa.Table, whole: bool) -> TableProfile:
+    """The profile of some of a table's rows, from a sample of theirs; `whole`: the sample has all of them."""
+    columns = {}
+    for name, known in table.columns.items():
+        profile = _profile(known.column, _texts(sample, name), None, sample.num_rows)
+        columns[name] = replace(profile, undo=known.undo, capped=not whole)
+    return replace(table, rows=sample.num_rows, sampled=not whole, columns=columns)
+
+
 @dataclass(frozen=True)
 class _Counts:
     filled: int

@@ -86,7 +86,7 @@ def row_filter(relation: Relation, table: Table) -> Filter | None:
     if any(column_meaning(c.name, table.name).core & {"deleted", "deleted_at"} for c in table.columns):
         return None
     for origin in relation.columns:
-        meaning = column_meaning(origin.name, relation.main)
+        meaning = column_meaning(origin.name, relation.holds)
         profile = origin.profile
         if origin.through or not profile.filled or meaning.qualifiers:
             continue

@@ -1,0 +1,109 @@
+"""Several kinds of record in one source table: which column tells them apart, and where each kind goes.
+
+Written as text that a person can read, answer with and correct: `type: C=companies; P=people; X=leave`. Each row
+belongs to one kind, and rows of a kind that has no place are counted, never dropped. Nothing here looks at a database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from agent.conversions import quoted
+from connectors.protocols import Kind
+from workspace.errors import UsageError
+
+EMPTY, FILLED, LEAVE = "(empty)", "(filled)", "leave"
+_ADVICE = "write COLUMN: VALUE=TABLE; VALUE=leave, with (empty) and (filled) for rows without and with any other value"
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """`places` gives each value of `column` the target table that such rows go to, None where they stay behind. The
+    value `(empty)` stands for NULL and blank, `(filled)` for every value that isn't named."""
+
+    column: str
+    places: tuple[tuple[str, str | None], ...]
+
+    @property
+    def text(self) -> str:
+        """The answer that says so."""
+        return f"{self.column}: " + "; ".join(f"{v}={LEAVE if t is None else t}" for v, t in self.places)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The tables that rows go to, each once."""
+        return tuple(dict.fromkeys(t for _, t in self.places if t is not None))
+
+    def values(self, target: str) -> tuple[str, ...]:
+        """The values of the rows that go to that table."""
+        return tuple(v for v, t in self.places if t == target)
+
+    def place(self, value: str | None) -> str | None:
+        """Where a row of that value goes, or None."""
+        told = (value or "").strip().casefold()
+        named = {v.casefold(): t for v, t in self.places}
+        if not told:
+            return named.get(EMPTY)
+        return named[told] if told in named and told not in (EMPTY, FILLED) else named.get(FILLED)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The values that stand for themselves."""
+        return tuple(v for v, _ in self.places if v not in (EMPTY, FILLED))
+
+
+def read_kinds(text: str) -> Kinds:
+    """The kinds that an answer names. UsageError for text of another form, or where no row goes anywhere."""
+    column, colon, rest = text.partition(": ")
+    pairs = [p.partition("=") for p in rest.split(";") if p.strip()]
+    if (
+        not colon
+        or not column.strip()
+        or not pairs
+        or any(not e or not v.strip() or not t.strip() for v, e, t in pairs)
+    ):
+        raise UsageError("not a column with a table for each of its values", advice=_ADVICE)
+    places = tuple((v.strip(), None if t.strip() == LEAVE else t.strip()) for v, _, t in pairs)
+    if len({v.casefold() for v, _ in places}) != len(places):
+        raise UsageError("a value has two places", advice=_ADVICE)
+    if not any(t for _, t in places):
+        raise UsageError("no row goes anywhere", advice=_ADVICE)
+    return Kinds(column.strip(), places)
+
+
+def source_condition(
+    kinds: Kinds, target: str, kind: Kind, dialect: str, quote: Callable[[str], str], alias: str = "m"
+) -> str:
+    """What is true of just the rows that go to `target`, in the source's dialect; NULL counts as not true."""
+    column = f"{alias}.{quote(kinds.column)}"
+    if kind is Kind.TEXT:
+        text, literals = f"LOWER(TRIM({column}))", [v.lower() for v in kinds.named]
+        empty = f"{column} IS NULL OR TRIM({column}) = ''"
+    else:
+        text, literals = (f"CAST({column} AS TEXT)" if dialect == "sqlite" else column), list(kinds.named)
+        empty = f"{column} IS NULL"
+    return _condition(kinds, target, text, dict(zip(kinds.named, literals, strict=True)), empty)
+
+
+def stage_condition(kinds: Kinds, target: str) -> str:
+    """The same as an expression of a plan, over the text that was staged."""
+    column = quoted(kinds.column)
+    literals = {v: v.lower() for v in kinds.named}
+    return _condition(kinds, target, f"lower(trim({column}))", literals, f"coalesce(trim({column}), '') = ''")
+
+
+def _condition(kinds: Kinds, target: str, text: str, literals: dict[str, str], empty: str) -> str:
+    values = kinds.values(target)
+    own = [literals[v] for v in values if v in literals]
+    parts = [f"{text} IN ({_list(own)})"] if own else []
+    if EMPTY in values:
+        parts.append(f"({empty})")
+    if FILLED in values:
+        rest = f" AND {text} NOT IN ({_list(list(literals.values()))})" if literals else ""
+        parts.append(f"(NOT ({empty}){rest})")
+    return parts[0] if len(parts) == 1 else "(" + " OR ".join(parts) + ")"
+
+
+def _list(values: Sequence[str]) -> str:
+    return ", ".join("'" + v.replace("'", "''") + "'" for v in values)
