@@ -23,24 +23,22 @@ from agent.actions import (
 )
 from agent.conversions import quoted_for
 from agent.countries import check_country, country_matter
-from agent.entities import TableCandidate, match_links, match_tables
 from agent.fields import field_matter
 from agent.formats import decide_format
-from agent.kinds_apart import Part, filled_alone, pointed_at, set_apart
-from agent.kinds_asked import decide_kinds, kinds_belief
-from agent.kinds_found import Apart, find_kinds
+from agent.kinds_apart import filled_alone
 from agent.ladder import AUTONOMY, Budget, Ladder, Person
 from agent.loop import Loop
 from agent.match import FieldMatch, match_fields
 from agent.matter import SQL, Matter
 from agent.models.protocol import Encoder, Model
+from agent.places import Places, place_tables
 from agent.rivals import FieldCandidate
 from agent.structure import Relation, Structure, beliefs, find_structure, relation_sql
 from agent.survey import Survey, likeness, survey
-from agent.tables import Filter, constant_for, filter_matter, id_for, row_filter, table_matter
+from agent.tables import Filter, constant_for, filter_matter, id_for, row_filter
 from agent.unmapped import reasons
-from agent.unplaced import Unplaced
 from agent.valuemaps import decide_values
+from agent.waiting import waits_with
 from agent.zones import ZONE, check_zone, look_at_clock, zone_matter
 from connectors.protocols import Catalogue, Source, Table
 from engine.expressions import Compiler
@@ -136,11 +134,8 @@ class _Drafter:
         self._quote = partial(quoted_for, source)
         self._structure: Structure = find_structure(found, self._quote)
         self._loop = Loop(workspace, Plan(version=1, entities={}), found.target)
-        self._to: dict[str, str] = {}  # source table, or a kind in one -> target table
-        self._kinds: dict[str, Part] = {}
-        self._conditions: dict[str, dict[str, str]] = {}  # of the kind that reads what has no kind
-        self._unplaced = Unplaced()
-        self._unsorted: dict[str, str] = {}  # source table of several kinds -> the question that it waits for
+        self._places = Places(self._structure)
+        self._to = self._places.to
         self._open: dict[tuple[str, str], str] = {}
         self._waiting: dict[str, list[str]] = {}  # entity -> questions that hold it
         self._used: dict[str, set[str]] = {}
@@ -150,7 +145,8 @@ class _Drafter:
         found = beliefs(self._found.tables, self._structure)
         if found:
             self._workspace.record(*found)
-        self._tables()
+        self._places = place_tables(self._source, self._found, self._structure, self._ladder, self._workspace)
+        self._structure, self._to = self._places.structure, self._places.to
         for done, name in enumerate(self._to):
             self._watch("match", name, done, len(self._to))
             self._entity(name)
@@ -164,48 +160,10 @@ class _Drafter:
         plan = self._loop.keep_version("rule", "drafted from the survey")
         return Draft(plan, whole, held, dict(self._open))
 
-    # -- tables -----------------------------------------------------------------------------------
-
-    def _tables(self) -> None:
-        candidates = match_tables(self._found, self._structure)
-        likely = {name: [c.table for c in found] for name, found in candidates.items()}
-        apart = find_kinds(self._source, self._found, self._structure, likely)
-        for name, ways in apart.items():
-            if self._settle_kinds(name, ways):
-                del candidates[name]
-        for name, found in candidates.items():
-            self._settle_table(name, found)
-        for name, found in match_links(self._found, self._structure, self._to).items():
-            if found:
-                self._settle_table(name, found)
-
-    def _settle_kinds(self, name: str, ways: tuple[Apart, ...]) -> bool:
-        """Sets a table's kinds apart, or has them wait; False where all rows are of one kind after all."""
-        called = list(dict.fromkeys(t for way in ways for t in way.kinds.targets))
-        self._structure = pointed_at(self._source, self._found, self._structure, name, called)
-        matter, kinds, waits = decide_kinds(self._ladder, name, ways, self._found)
-        if waits:
-            self._unplaced.add(name, matter.id, frozenset(called))
-            self._unsorted[name] = matter.id
-        elif kinds is not None:
-            parts, self._structure = set_apart(self._source, self._found, self._structure, name, kinds, self._quote)
-            self._kinds |= parts
-            self._to |= {entity: part.to for entity, part in parts.items()}
-            self._workspace.record(kinds_belief(name, kinds, ways))
-        return waits or kinds is not None
-
-    def _settle_table(self, name: str, found: tuple[TableCandidate, ...]) -> None:
-        matter = table_matter(name, found, self._found.tables[name])
-        decision = self._ladder.decide(matter)
-        if decision.answer is not None:
-            self._to[name] = decision.answer
-        elif decision.open:
-            self._unplaced.add(name, matter.id, frozenset(c.table for c in found))
-
     # -- one entity -------------------------------------------------------------------------------
 
     def _entity(self, name: str) -> None:
-        part, table = self._kinds.get(name), self._found.target.tables[self._to[name]]
+        part, table = self._places.kinds.get(name), self._found.target.tables[self._to[name]]
         profile, sample = (part.profile, part.sample) if part else (self._found.tables[name], self._found.samples[name])
         relation = self._structure.relations[name] if part is None else filled_alone(self._structure.relations[name])
         shared = list(self._to.values()).count(table.name) > 1
@@ -223,9 +181,8 @@ class _Drafter:
         self._loop.act(AddEntity(name, settings))
         self._used[name] = set(key)
         if part is not None and part.where:
-            self._conditions[name] = {"another kind": part.where}
             self._used[name].add(part.told_by)
-            self._loop.act(SetWhere(name, dict(self._conditions[name])))
+            self._loop.act(SetWhere(name, part.conditions))
         found = row_filter(relation, table)
         if found is not None:
             self._filter(name, found)
@@ -241,7 +198,7 @@ class _Drafter:
         if decision.open:
             self._waiting.setdefault(name, []).append(matter.id)
         elif decision.answer is not None:
-            others = self._conditions.get(name)
+            others = part.conditions if (part := self._places.kinds.get(name)) else {}
             self._loop.act(SetWhere(name, {**others, "deleted": found.where} if others else found.where))
         if decision.open or decision.answer is not None:
             self._used[name].add(found.column)
@@ -255,7 +212,7 @@ class _Drafter:
 
     def _field(self, name: str, relation: Relation, table: Table, match: FieldMatch) -> None:
         column = match.column
-        waits = None if match.candidates else self._unplaced.question(relation, table, column.name)
+        waits = None if match.candidates else self._places.unplaced.question(relation, table, column.name)
         if waits is not None:
             self._leave_open(name, match, waits)
             return
@@ -432,21 +389,11 @@ class _Drafter:
         made = self._ladder.question(question)
         answers = [] if made is None else [str(c["answer"]) for c in made.candidates]
         named = [a.removeprefix("column:") for a in answers if a.startswith("column:")]
-        return named + self._unplaced.columns(relation, question)
+        return named + self._places.unplaced.columns(relation, question)
 
     def _hold(self) -> dict[str, tuple[str, ...]]:
         """Holds the entities that wait, and those that can't do without one that does."""
-        waiting = {n: list(dict.fromkeys(q)) for n, q in self._waiting.items()}
-        grown = True
-        while grown:
-            grown = False
-            for name, entity in self._loop.plan.entities.items():
-                table = self._found.target.tables[entity.to]
-                for column, planned in entity.fields.items():
-                    target = table.column(column)
-                    if planned.ref in waiting and name not in waiting and target is not None and not target.nullable:
-                        waiting[name] = list(waiting[planned.ref])
-                        grown = True
+        waiting = waits_with(self._loop.plan, self._found.target.tables, self._waiting)
         for name, questions in waiting.items():
-            self._loop.act(HoldEntity(name, tuple(questions)))
-        return {n: tuple(q) for n, q in waiting.items()} | {n: (q,) for n, q in self._unsorted.items()}
+            self._loop.act(HoldEntity(name, questions))
+        return waiting | {n: (q,) for n, q in self._places.unsorted.items()}

@@ -35,6 +35,11 @@ class Part:
     told_by: str
     where: str = ""
 
+    @property
+    def conditions(self) -> dict[str, str]:
+        """Those of the plan by name, empty for all kinds but the first."""
+        return {"another kind": self.where} if self.where else {}
+
 
 def entity_name(table: str, to: str) -> str:
     """What the entity of a kind is called."""

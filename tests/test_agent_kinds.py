@@ -6,20 +6,24 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+import duckdb
 import pytest
 
-from agent.draft import Draft, draft
-from agent.job import JobOutcome, JobRequest, run_job
-from agent.kinds import Kinds, read_kinds
-from agent.models.protocol import Prompt
-from agent.models.scripted import ScriptedModel
+from agent.entities import match_tables
+from agent.job import JobOutcome, JobRequest, draft_job, run_job
+from agent.kinds import read_kinds, source_condition, stage_condition
+from agent.kinds_found import Apart, find_kinds
 from agent.questions import answer_question, open_questions
+from agent.structure import find_structure
+from agent.survey import SAMPLE_ROWS, survey
+from bench.scenarios import scenarios
+from bench.scenarios.maker import Maker
 from connectors.dsn import open_source, open_target
+from connectors.protocols import Catalogue, Kind
 from sample_data import CLOUD_SQL, write_sample
 from sample_data.servers import Database
 from tests.agent_families import load, names
-from workspace.errors import UsageError, WaitingForPersonError
-from workspace.events import BeliefHeld
+from workspace.errors import UsageError
 from workspace.log import Workspace
 from workspace.paths import JobPaths
 
@@ -51,7 +55,7 @@ def _partners(folder: Path, kinds: tuple[object, object] | None, declared: str =
     connection.execute(
         "CREATE TABLE invoices(id INTEGER PRIMARY KEY, number TEXT, amount DECIMAL(10,2), company_id INTEGER)"
     )
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for n in range(1, FIRMS + 1):
         parent = n - 1 if n % 4 == 0 else None
         rows.append(
@@ -92,8 +96,8 @@ def _partners(folder: Path, kinds: tuple[object, object] | None, declared: str =
                 1 + n % FIRMS,
             )
         )
-    for id_, which, *rest in rows:
-        values = (id_, *([kinds[which]] if kinds else []), *rest)
+    for id_, person, *rest in rows:
+        values = (id_, *([kinds[bool(person)]] if kinds else []), *rest)
         connection.execute(f"INSERT INTO partners VALUES ({', '.join('?' * len(values))})", values)
     for n in range(30):
         connection.execute("INSERT INTO invoices VALUES (?, ?, ?, ?)", (n, f"R-{n:04}", 10.5 * n, 1 + n % FIRMS))
@@ -181,10 +185,6 @@ def test_rows_of_no_kind_are_asked_about_and_left_rows_are_counted(cloud: Databa
     assert sum(e.excluded for e in counted) == 2
 
 
-class _Sure(ScriptedModel):
-    """Says the first answer that is offered, surely."""
-
-
 @pytest.mark.parametrize(("kinds", "declared"), [(("C", "P"), "kind TEXT"), ((10, 20), "kind INTEGER"), (None, "")])
 def test_weak_evidence_opens_one_question_and_moves_nothing(
     kinds: tuple[object, object] | None, declared: str, cloud: Database, tmp_path: Path
@@ -203,3 +203,159 @@ def test_weak_evidence_opens_one_question_and_moves_nothing(
     assert _companies(cloud) == ALL_FIRMS
     assert _people(cloud) == ALL_PEOPLE
     assert cloud.rows("SELECT count(*), count(company_id) FROM invoices") == [(30, 30)]
+
+
+def test_deleted_rows_of_each_kind_stay_behind_and_are_counted(cloud: Database, tmp_path: Path) -> None:
+    more = (
+        "ALTER TABLE partners ADD deleted TINYINT DEFAULT 0; UPDATE partners SET deleted = 1 WHERE id IN (12, 101, 102)"
+    )
+    outcome = _run(_partners(tmp_path, (1, 0), "is_company TINYINT", more), cloud, tmp_path)
+    assert _companies(cloud) == ALL_FIRMS[:-1]
+    assert cloud.rows("SELECT count(*) FROM people") == [(PEOPLE - 2,)]
+    assert outcome.verification is not None
+    assert outcome.verification.ok
+    counted = [e for e in outcome.verification.entities if e.entity.startswith("partners")]
+    assert (sum(e.read for e in counted), sum(e.excluded for e in counted)) == (FIRMS + PEOPLE, 3)
+
+
+def test_a_kind_that_comes_between_the_draft_and_the_load_is_counted_and_goes_nowhere(
+    cloud: Database, tmp_path: Path
+) -> None:
+    file = _partners(tmp_path, ("company", "person"))
+    request = JobRequest(f"sqlite:///{file}", cloud.socket_dsn, model="none", yes=True, job="job", base=tmp_path)
+    assert draft_job(request).outcome == "drafted"
+    with sqlite3.connect(file) as connection:
+        connection.execute(
+            "INSERT INTO partners(id, kind, last_name) VALUES (900, 'robot', 'Marvin'), (901, NULL, 'Nobody')"
+        )
+    outcome = _run(file, cloud, tmp_path)
+    assert (_companies(cloud), _people(cloud)) == (ALL_FIRMS, ALL_PEOPLE)
+    assert outcome.verification is not None
+    counted = [e for e in outcome.verification.entities if e.entity.startswith("partners")]
+    assert (sum(e.read for e in counted), sum(e.excluded for e in counted)) == (FIRMS + PEOPLE + 2, 2)
+
+
+def _found(dsn: str, target: Catalogue, folder: Path) -> dict[str, tuple[Apart, ...]]:
+    source = open_source(dsn)
+    with Workspace.open(JobPaths(folder, "found"), write=True) as workspace:
+        found = survey(source, target, workspace)
+    structure = find_structure(found, source.quote)
+    likely = {name: [c.table for c in those] for name, those in match_tables(found, structure).items()}
+    ways = find_kinds(source, found, structure, likely)
+    source.close()
+    return ways
+
+
+def test_a_kind_that_the_sample_does_not_show_is_counted_by_the_server(cloud: Database, tmp_path: Path) -> None:
+    many = f"""
+    WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < {SAMPLE_ROWS + 4000})
+    INSERT INTO partners(id, kind, last_name, first_name, email) SELECT i, 'person', 'Ruiz' || i, 'Eva', 'e' || i || '@mail.example' FROM n;
+    UPDATE partners SET kind = 'robot' WHERE id IN (2990, 2991)"""
+    target = open_target(cloud.socket_dsn)
+    ways = _found(f"sqlite:///{_partners(tmp_path, ('company', 'person'), more=many)}", target.catalogue(), tmp_path)
+    target.close()
+    best = ways["partners"][0]
+    assert not best.sure
+    assert best.rows["(filled)"] == 2
+
+
+STATES = """
+CREATE TABLE leads(id INTEGER PRIMARY KEY, first_name TEXT, last_name TEXT, email TEXT, status TEXT, salutation TEXT,
+  converted_at DATETIME, converted_company TEXT, lost_reason TEXT, vat_no TEXT);
+CREATE TABLE activities(id INTEGER PRIMARY KEY, subject TEXT, parent_type TEXT, parent_id INTEGER, kind TEXT);
+"""
+
+
+def test_a_status_a_salutation_and_a_parents_kind_are_no_kinds_of_record(cloud: Database, tmp_path: Path) -> None:
+    file = tmp_path / "states.db"
+    with sqlite3.connect(file) as connection:
+        connection.executescript(STATES)
+        for n in range(90):
+            state = ("New", "Converted", "Lost")[n % 3]
+            done = ("2024-05-01 10:00:00", f"Firm {n}") if state == "Converted" else (None, None)
+            row = (
+                n,
+                f"Ana{n}",
+                f"Ruiz{n}",
+                f"a{n}@mail.example",
+                state,
+                ("Mr", "Ms")[n % 2],
+                *done,
+                "price" if state == "Lost" else None,
+                None,
+            )
+            connection.execute(f"INSERT INTO leads VALUES ({', '.join('?' * len(row))})", row)
+            parent = ("Companies", "People")[n % 2]
+            connection.execute(
+                "INSERT INTO activities VALUES (?, ?, ?, ?, ?)",
+                (n, f"Call {n}", parent, 7000 + n, ("call", "meeting")[n % 2]),
+            )
+    target = open_target(cloud.socket_dsn)
+    assert _found(f"sqlite:///{file}", target.catalogue(), tmp_path) == {}
+    target.close()
+
+
+@pytest.mark.parametrize("name", names())
+def test_no_ordinary_table_of_the_families_is_taken_apart(name: str, tmp_path: Path) -> None:
+    family = load(name)
+    family.write(tmp_path / "source.db")
+    assert _found(f"sqlite:///{tmp_path / 'source.db'}", family.target, tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    "name", ["access_german/filthy", "suitecrm/filthy", "hubspot/portal", "salesforce/filthy", "zoho/filthy"]
+)
+def test_no_ordinary_table_of_the_bench_is_taken_apart(name: str, postgres_database: Database, tmp_path: Path) -> None:
+    (scenario,) = scenarios(name)
+    maker = Maker(scenario, tmp_path, 1)
+    scenario.records().make(maker, **scenario.options)
+    maker.close()
+    postgres_database.run(scenario.file("target.sql").read_text(encoding="utf-8"))
+    target = open_target(postgres_database.socket_dsn)
+    assert _found(maker.dsn, target.catalogue(), tmp_path) == {}
+    target.close()
+
+
+def test_no_table_of_the_demos_crm_is_taken_apart(postgres_database: Database, tmp_path: Path) -> None:
+    write_sample("sqlite", tmp_path / "crm.db", 500)
+    postgres_database.run(CLOUD_SQL.read_text(encoding="utf-8"))
+    target = open_target(postgres_database.socket_dsn)
+    assert _found(f"sqlite:///{tmp_path / 'crm.db'}", target.catalogue(), tmp_path) == {}
+    target.close()
+
+
+WRITTEN = [
+    ("type: C=companies; P=people", "C", "companies"),
+    ("type: C=companies; P=people", " p ", "people"),
+    ("type: C=companies; P=leave", "P", None),
+    ("type: C=companies; P=people", "X", None),
+    ("type: C=companies; (filled)=people", "X", "people"),
+    ("type: C=companies; (filled)=people", None, None),
+    ("type: C=companies; (empty)=people", "  ", "people"),
+    ("type: C=companies; (empty)=people", "(empty)", None),
+    ("first_name: (filled)=people; (empty)=companies", "Ana", "people"),
+]
+
+
+@pytest.mark.parametrize(("text", "value", "wanted"), WRITTEN)
+def test_an_answer_says_where_a_value_goes_and_both_conditions_agree(
+    text: str, value: str | None, wanted: str | None
+) -> None:
+    kinds = read_kinds(text)
+    assert read_kinds(kinds.text) == kinds
+    assert kinds.place(value) == wanted
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE m AS SELECT $v::VARCHAR AS {kinds.column}", {"v": value})
+    for target in kinds.targets:
+        at_source = source_condition(kinds, target, Kind.TEXT, "duckdb", lambda name: name)
+        for condition in (at_source, stage_condition(kinds, target)):
+            got = connection.execute(f"SELECT count(*) FROM m WHERE {condition}").fetchone()
+            assert got == (1 if wanted == target else 0,), condition
+
+
+@pytest.mark.parametrize(
+    "text", ["companies", "type: C", "type: C=", "type: C=leave", "type: C=people; c=companies", ": C=people"]
+)
+def test_an_answer_of_another_form_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        read_kinds(text)

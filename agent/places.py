@@ -1,0 +1,80 @@
+"""Where each source table's rows go: one target table, several where it holds several kinds of record, or nowhere yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+
+from agent.conversions import quoted_for
+from agent.entities import TableCandidate, match_links, match_tables
+from agent.kinds_apart import Part, pointed_at, set_apart
+from agent.kinds_asked import decide_kinds, kinds_belief
+from agent.kinds_found import Apart, find_kinds
+from agent.ladder import Ladder
+from agent.structure import Structure
+from agent.survey import Survey
+from agent.tables import table_matter
+from agent.unplaced import Unplaced
+from connectors.protocols import Source
+from workspace.log import Workspace
+
+
+@dataclass
+class Places:
+    """`to` gives each entity its target table: a source table, or one of the `kinds` that are set apart in one.
+    `structure` has those in their table's place. `unsorted` names the question that a table of several kinds waits for."""
+
+    structure: Structure
+    to: dict[str, str] = field(default_factory=dict)
+    kinds: dict[str, Part] = field(default_factory=dict)
+    unplaced: Unplaced = field(default_factory=Unplaced)
+    unsorted: dict[str, str] = field(default_factory=dict)
+
+
+def place_tables(source: Source, found: Survey, structure: Structure, ladder: Ladder, workspace: Workspace) -> Places:
+    """Decides it, table by table; links last, by what they join."""
+    places = Places(structure)
+    candidates = match_tables(found, structure)
+    likely = {name: [c.table for c in those] for name, those in candidates.items()}
+    for name, ways in find_kinds(source, found, structure, likely).items():
+        if _set_apart(places, source, found, ladder, workspace, name, ways):
+            del candidates[name]
+    for name, those in candidates.items():
+        _place(places, found, ladder, name, those)
+    for name, those in match_links(found, places.structure, places.to).items():
+        if those:
+            _place(places, found, ladder, name, those)
+    return places
+
+
+def _set_apart(
+    places: Places,
+    source: Source,
+    found: Survey,
+    ladder: Ladder,
+    workspace: Workspace,
+    name: str,
+    ways: tuple[Apart, ...],
+) -> bool:
+    """Sets a table's kinds apart, or has them wait; False where all rows are of one kind after all."""
+    called = list(dict.fromkeys(t for way in ways for t in way.kinds.targets))
+    places.structure = pointed_at(source, found, places.structure, name, called)
+    matter, kinds, waits = decide_kinds(ladder, name, ways, found)
+    if waits:
+        places.unplaced.add(name, matter.id, frozenset(called))
+        places.unsorted[name] = matter.id
+    elif kinds is not None:
+        parts, places.structure = set_apart(source, found, places.structure, name, kinds, partial(quoted_for, source))
+        places.kinds |= parts
+        places.to |= {entity: part.to for entity, part in parts.items()}
+        workspace.record(kinds_belief(name, kinds, ways))
+    return waits or kinds is not None
+
+
+def _place(places: Places, found: Survey, ladder: Ladder, name: str, candidates: tuple[TableCandidate, ...]) -> None:
+    matter = table_matter(name, candidates, found.tables[name])
+    decision = ladder.decide(matter)
+    if decision.answer is not None:
+        places.to[name] = decision.answer
+    elif decision.open:
+        places.unplaced.add(name, matter.id, frozenset(c.table for c in candidates))
