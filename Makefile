@@ -12,7 +12,9 @@ READY := .venv/.ready
 UV := $(shell uv --version >/dev/null 2>&1 && echo uv || echo .uv/bin/uv)
 # mysqlclient is built from source: without its client library it's left out, and all but MySQL and MariaDB works.
 LEFT_OUT := $(shell for name in libmariadb mysqlclient mariadb; do pkg-config --exists $$name 2>/dev/null && exit; done; echo mysqlclient)
-INSTALL = VIRTUAL_ENV=.venv $(UV) pip install -q
+# Compiled once, here: each process would otherwise compile them anew where it may not, or is told not to, write bytecode.
+INSTALL = VIRTUAL_ENV=.venv $(UV) pip install -q --compile-bytecode
+unexport PYTHONDONTWRITEBYTECODE
 # llama.cpp is compiled once a machine, version and setting, whatever becomes of .venv and of uv's cache
 WHEELS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/packhorse/llama$(subst $() ,,$(LLAMA))
 WHEEL := $(WHEELS)/llama_cpp_python-$(shell sed -n 's/^llama-cpp-python==\([^ ]*\).*/\1/p' requirements.lock)-*.whl
