@@ -91,4 +91,4 @@ def _mean(results: Sequence[Result], name: str) -> float:
 
 
 def _silent(results: Sequence[Result]) -> float:
-    return sum(r.wrong + r.extra for r in results) / len(results)
+    return sum(r.silent_errors for r in results) / len(results)

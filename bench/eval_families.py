@@ -15,8 +15,8 @@ from bench.eval_runs import read_results
 from bench.evaluate import Result
 
 _HEAD = (
-    "| family | split | completed | rows exact | fields right alone | silent errors | left out in silence | questions | of them needed |\n"
-    "|---|---|---|---|---|---|---|---|---|"
+    "| family | split | completed | rows exact | fields right alone | silent errors | of them rows astray | left out in silence | questions | of them needed |\n"
+    "|---|---|---|---|---|---|---|---|---|---|"
 )
 _SPLITS = ("train", "dev", "test")
 
@@ -35,7 +35,7 @@ def _row(results: list[Result]) -> str:
     right = sum(r.right for r in results)
     cells = (
         results[0].family, results[0].split, f"{sum(r.completed for r in results)} of {len(results)}", f"{exact:.1%}",
-        f"{right} of {fields}", sum(r.wrong + r.extra for r in results), sum(r.missing for r in results),
+        f"{right} of {fields}", sum(r.silent_errors for r in results), sum(r.strayed for r in results), sum(r.missing for r in results),
         sum(r.asked for r in results), sum(r.needed for r in results),
     )  # fmt: skip
     return f"| {' | '.join(map(str, cells))} |"

@@ -44,7 +44,7 @@ MEASURES: tuple[Measure, ...] = (
     Measure("rows exact", lambda r: r.exact_rows, lambda r: 1, "{:.1%}"),
     Measure("value F1", lambda r: r.value_f1, lambda r: 1, "{:.3f}"),
     Measure("fields right alone", lambda r: r.right, _fields),
-    Measure("silent errors per 100 decisions", lambda r: r.wrong + r.extra, lambda r: (r.decided + r.asked) / 100, "{:.2f}"),
+    Measure("silent errors per 100 decisions", lambda r: r.silent_errors, lambda r: (r.decided + r.asked) / 100, "{:.2f}"),
     Measure("left out in silence per 100 decisions", lambda r: r.missing, lambda r: (r.decided + r.asked) / 100, "{:.2f}"),
     Measure("questions per 100 decisions", lambda r: r.asked, lambda r: (r.decided + r.asked) / 100, "{:.1f}"),
     Measure("of them needed", lambda r: r.needed, lambda r: r.asked),

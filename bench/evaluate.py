@@ -22,6 +22,7 @@ from typing import Any
 import engine.faults
 from agent.job import Deciders, draft_job, run_job
 from agent.job_request import JobOutcome, JobRequest
+from agent.kinds_apart import entity_name
 from agent.ladder import AUTONOMY
 from agent.questions import Question, answer_question, open_questions
 from bench.gold_person import GoldPerson
@@ -56,7 +57,7 @@ class Setting:
 class Result:
     """What came of one scenario. Fields of the gold plan are `right`, `near`, `wrong`, `open` or `missing` in the
     draft, `extra` where it has none; `rungs` counts (right, wrong) decisions by rung; `decided` are all decisions of
-    the draft, `asked` its questions, of which `needed` ones had a forced answer that was wrong. `value_f1` and
+    the draft, `strayed` rows in the end in a table where the gold output has none of that source row, `asked` its questions, of which `needed` ones had a forced answer that was wrong. `value_f1` and
     `exact_rows` are of the target in the end. `faults` and `recovered` count what went wrong on the way and what
     was made good."""
 
@@ -72,6 +73,7 @@ class Result:
     open: int = 0
     missing: int = 0
     extra: int = 0
+    strayed: int = 0
     rungs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     decided: int = 0
     asked: int = 0
@@ -87,6 +89,11 @@ class Result:
     model_seconds: float = 0.0
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
+
+    @property
+    def silent_errors(self) -> int:
+        """Fields that were mapped wrongly with nobody asked, and rows in a table where they have no business."""
+        return self.wrong + self.extra + self.strayed
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -149,7 +156,7 @@ class _Evaluation:
         with Workspace.open(self._paths) as workspace:
             asked = open_questions(workspace)
             made = _decisions(workspace)
-        tables = {q.subject for q in asked if q.kind == "entity"}
+        tables = {q.subject for q in asked if q.kind in ("entity", "kinds")}
         for entity in self._person.gold.entities.values():
             if base_table(entity) in tables:  # all of it waits for where the table goes
                 waiting += [(entity.to, column) for column in (*entity.fields, "(key)", "(where)")]
@@ -254,6 +261,7 @@ class _Evaluation:
             right=len(scored.right) if scored else 0, near=len(scored.near) if scored else 0,
             wrong=len(scored.wrong) if scored else 0, open=len(scored.open) if scored else 0,
             missing=len(scored.missing) if scored else 0, extra=len(scored.extra) if scored else 0,
+            strayed=got.strayed if got else 0,
             rungs=_by_rung(scored, made, self._person.gold), decided=len(made), asked=len(asked),
             needed=sum(not self._person.forced_is_right(q) for q in asked), answered=self._answered,
             value_f1=got.value_f1 if got else 0.0, exact_rows=got.exact_rows if got else 0.0,
@@ -297,10 +305,16 @@ def _by_rung(scored: PlanScore | None, made: list[DecisionMade], gold: Plan) -> 
     right, wrong = Counter[str](), Counter[str]()
     mistaken = [*(place for place, _, _ in scored.wrong), *(place for place, _ in scored.extra)]
     for counted, places in ((right, scored.right), (wrong, mistaken)):
-        for table, _, column in places:
-            if f"{table}.{column}" in rungs:
-                counted[rungs[f"{table}.{column}"]] += 1
-    fields = {f"{base_table(e)}.{c}" for e in gold.entities.values() for c in e.fields}
+        for table, to, column in places:
+            for subject in (f"{table}.{column}", f"{entity_name(table, to)}.{column}"):
+                if subject in rungs:
+                    counted[rungs[subject]] += 1
+    fields = {
+        f"{name}.{c}"
+        for e in gold.entities.values()
+        for name in (base_table(e), entity_name(base_table(e), e.to))
+        for c in e.fields
+    }
     for decision in made:
         if decision.kind == "field" and decision.choice is None and decision.subject not in fields:
             right[decision.rung] += 1

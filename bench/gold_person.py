@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 
+from agent.kinds_apart import entity_name
 from agent.questions import Question
+from bench.gold_kinds import answer_kinds
 from bench.plan_score import Schema, base_table, reads
 from bench.scenarios import Scenario
 from engine.plan import EntityPlan, FieldPlan, Plan
@@ -24,13 +26,16 @@ class GoldPerson:
         self.gold: Plan = scenario.gold()
         self._by_table: dict[str, list[EntityPlan]] = {}
         for entity in self.gold.entities.values():
-            self._by_table.setdefault(base_table(entity), []).append(entity)
+            for name in (base_table(entity), entity_name(base_table(entity), entity.to)):
+                self._by_table.setdefault(name, []).append(entity)
 
     def answer(self, question: Question) -> object | None:
         """What `agent.questions.answer_question` takes, or None where nobody could say."""
         table, _, column = question.subject.partition(".")
         if question.kind == "entity":
             return self._goes_to(table, question)
+        if question.kind == "kinds":
+            return answer_kinds([str(c["answer"]) for c in question.candidates], self._by_table.get(table, []))
         entity = self._entity(table, column)
         if question.kind == "zone":
             return self._scenario.zone

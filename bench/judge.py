@@ -170,6 +170,23 @@ class Judge:
         assert row is not None
         return int(row[0])
 
+    def strayed(self) -> int:
+        """Rows in a table where the truth has none of the source rows that they were made of."""
+        if not self.has_crosswalk or not self.entities:
+            return 0
+        wanted = " UNION ALL ".join(
+            f"SELECT {_literal(self.names[entity])} AS entity, {_literal(facts['to'])} AS target, _key AS old_id "
+            f"FROM {self._parquet(entity)}"
+            for entity, facts in self.entities.items()
+        )
+        row = self.duck.execute(
+            "SELECT count(*) FROM (SELECT 1 FROM (SELECT c.target, c.new_id, w.old_id IS NOT NULL AS wanted "
+            f"FROM {self._dump(CROSSWALK)} c LEFT JOIN ({wanted}) w USING (entity, target, old_id)) "
+            "GROUP BY target, new_id HAVING NOT bool_or(wanted))"
+        ).fetchone()
+        assert row is not None
+        return int(row[0])
+
     def quarantine(self) -> tuple[dict[str, tuple[int, int, int]], list[tuple[str, str, str, str]]]:
         """By code how many rows are wanted, found and both; and (entity, key, wanted, got) of those that differ."""
         wanted: dict[tuple[str, str], list[tuple[str, str]]] = {}

@@ -85,12 +85,13 @@ class ReasonScore:
 @dataclass(frozen=True)
 class Score:
     """The whole target. `misplaced` lists (entity, key, wanted, got) of quarantine that differs; `counts` says
-    in words which sums of the ledger do."""
+    in words which sums of the ledger do; `strayed` are rows in a table where the truth has none of that source row."""
 
     entities: tuple[EntityScore, ...]
     reasons: tuple[ReasonScore, ...]
     misplaced: tuple[tuple[str, str, str, str], ...] = ()
     counts: tuple[str, ...] = ()
+    strayed: int = 0
 
     @property
     def perfect(self) -> bool:
@@ -100,6 +101,7 @@ class Score:
             and all(r.wanted == r.found == r.right for r in self.reasons)
             and not self.misplaced
             and not self.counts
+            and not self.strayed
         )
 
     @property
@@ -140,6 +142,8 @@ class Score:
                 lines.append(f"quarantine {r.code}: wanted {r.wanted}, found {r.found}, both {r.right}")
         lines.extend(f"  {e} {key}: wanted {wanted}, got {got}" for e, key, wanted, got in self.misplaced[:40])
         lines.extend(self.counts)
+        if self.strayed:
+            lines.append(f"{self.strayed} rows in a table where none of that source row should be")
         return (
             "\n".join(lines)
             or f"all right: {sum(e.wanted for e in self.entities)} rows, {self.field_accuracy:.4%} of fields"
@@ -182,4 +186,4 @@ def _score(dumps: Path, truth: Path, facts: dict[str, Any], names: Mapping[str, 
         )
     codes, misplaced = judge.quarantine()
     reasons = tuple(ReasonScore(code, *sums) for code, sums in codes.items())
-    return Score(tuple(entities), reasons, tuple(misplaced), tuple(judge.counts(facts["counts"])))
+    return Score(tuple(entities), reasons, tuple(misplaced), tuple(judge.counts(facts["counts"])), judge.strayed())

@@ -111,11 +111,15 @@ def test_figures_are_means_over_families_with_intervals_over_families() -> None:
 
 def test_the_table_by_family_sums_what_its_scenarios_came_to() -> None:
     rows = table(
-        [_result("b/one", split="dev"), _result("a/one"), _result("a/two", completed=False, wrong=2, missing=1)]
+        [
+            _result("b/one", split="dev"),
+            _result("a/one"),
+            _result("a/two", completed=False, wrong=2, strayed=3, missing=1),
+        ]
     )
     assert rows.splitlines()[2:] == [
-        "| a | train | 1 of 2 | 0.0% | 18 of 23 | 2 | 1 | 2 | 0 |",
-        "| b | dev | 1 of 1 | 0.0% | 9 of 10 | 0 | 0 | 1 | 0 |",
+        "| a | train | 1 of 2 | 0.0% | 18 of 23 | 5 | 3 | 1 | 2 | 0 |",
+        "| b | dev | 1 of 1 | 0.0% | 9 of 10 | 0 | 0 | 0 | 1 | 0 |",
     ]
 
 

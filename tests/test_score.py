@@ -202,6 +202,23 @@ def test_entities_called_otherwise_in_the_plan_are_scored(tampered: tuple[Databa
     assert lost["contacts"] == 0
 
 
+def test_rows_in_a_table_where_none_of_their_source_rows_should_be_are_counted(tampered: tuple[Database, Path]) -> None:
+    database, truth = tampered
+    assert score(database.socket_dsn, truth).strayed == 0
+    database.run(
+        "WITH made AS (INSERT INTO activities (id, kind, subject, state, created_at) VALUES (gen_random_uuid(), 'task', 'x', 'done', "
+        "now()), (gen_random_uuid(), 'task', 'y', 'done', now()) RETURNING id, subject) INSERT INTO packhorse.crosswalk "
+        "SELECT x.* FROM made, LATERAL (SELECT (jsonb_populate_record(x, jsonb_build_object('old_id', 'stray ' || made.subject, "
+        "'new_id', made.id))).* FROM packhorse.crosswalk x JOIN packhorse.entity e ON e.id = x.entity_id WHERE e.name = 'calls' LIMIT 1) x"
+    )
+    found = score(database.socket_dsn, truth)
+    assert found.strayed == 2
+    assert not found.perfect
+    database.run("UPDATE packhorse.entity SET name = 'nobody' WHERE name = 'contacts'")  # of no entity of the truth
+    contacts = next(e.wanted for e in found.entities if e.entity == "contacts")
+    assert score(database.socket_dsn, truth).strayed == 2 + contacts
+
+
 def test_sums_of_the_ledger_are_held_against_the_truth(tampered: tuple[Database, Path]) -> None:
     database, truth = tampered
     database.run(

@@ -87,7 +87,7 @@ def as_document(found: Mapping[str, Figure | None]) -> dict[str, Any]:
 def _line(r: Result) -> list[object]:
     fields = r.right + r.near + r.wrong + r.open + r.missing
     return [
-        r.scenario, one_line(r.outcome), r.completed, f"{r.exact_rows:.1%}", f"{r.right} of {fields}", r.wrong + r.extra, r.asked, r.needed,
+        r.scenario, one_line(r.outcome), r.completed, f"{r.exact_rows:.1%}", f"{r.right} of {fields}", r.silent_errors, r.asked, r.needed,
         r.calls, f"{r.seconds:.1f}",
     ]  # fmt: skip
 
