@@ -67,9 +67,16 @@ def read_kinds(text: str) -> Kinds:
     places = tuple((v.strip(), None if t.strip() == LEAVE else t.strip()) for v, _, t in pairs)
     if len({v.casefold() for v, _ in places}) != len(places):
         raise UsageError("a value has two places", advice=_ADVICE)
+    if any(not writable(v) for v, _ in places if v not in (EMPTY, FILLED)):
+        raise UsageError("a value with a backslash or a control character can't be named", advice=_ADVICE)
     if not any(t for _, t in places):
         raise UsageError("no row goes anywhere", advice=_ADVICE)
     return Kinds(column.strip(), places)
+
+
+def writable(value: str) -> bool:
+    """True for a value that an answer can name and that every server reads in quotes as it stands."""
+    return value.isprintable() and not set(value) & set(";=\\") and value not in (EMPTY, FILLED)
 
 
 def source_condition(

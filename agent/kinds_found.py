@@ -14,7 +14,7 @@ from itertools import combinations
 
 import pyarrow as pa
 
-from agent.kinds import EMPTY, FILLED, Kinds, source_condition
+from agent.kinds import EMPTY, FILLED, Kinds, source_condition, writable
 from agent.lexicon import column_meaning, nearness, table_meaning, table_nearness
 from agent.meanings import table_meanings
 from agent.profile import ColumnProfile
@@ -135,7 +135,7 @@ class _Table:
         for index, value in enumerate(self._values[column]):
             spelled[(value or "").casefold()][value or ""] += 1
             rows[(value or "").casefold()].append(index)
-        if not 2 <= len(rows) <= MOST_KINDS or any(set(v) & set(";=") or v in (EMPTY, FILLED) for v in rows):
+        if not 2 <= len(rows) <= MOST_KINDS or not all(writable(v) for most in spelled.values() for v in most):
             return None
         named = {folded: most.most_common(1)[0][0] or EMPTY for folded, most in spelled.items()}
         return _Groups(column, {named[folded]: sum(1 << i for i in indexes) for folded, indexes in rows.items()})
