@@ -86,7 +86,7 @@ class Redrive(Sync):
         else:
             number = begun.number
         fault_point("redrive begun")
-        return self._staged(_StageReader(ctx, number, self._names), number)
+        return self._staged(_StageReader(ctx, number, self._again, self._names), number)
 
     def _written_by(self, generation: Generation) -> CheckedPlan:
         return self._before
@@ -95,8 +95,8 @@ class Redrive(Sync):
 class _StageReader(GenerationReader):
     """Reads the stage in the source's place."""
 
-    def __init__(self, ctx: Context, number: int, names: tuple[str, ...]) -> None:
-        super().__init__(ctx, number)
+    def __init__(self, ctx: Context, number: int, again: str, names: tuple[str, ...]) -> None:
+        super().__init__(ctx, number, again)
         self._names = names
 
     def read(self) -> list[EntityRead]:

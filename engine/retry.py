@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from connectors.protocols import LedgerRow
 from connectors.records import Edits, HeldRow
@@ -35,6 +35,7 @@ from engine.transform import execute
 from workspace.errors import InterruptedJobError
 from workspace.events import PartStaged, QuarantineRetried
 
+T = TypeVar("T")
 EditedRows = Mapping[str, Mapping[int, Edits]]
 """By entity and row number, the rows of a file that a person edited; rows without an edited value too."""
 
@@ -98,10 +99,13 @@ class Retry:
         """Drives the rows. InterruptedJobError when `stop` said so between two batches, JobFailedError where retrying
         did not help; either way another command goes on."""
         before = self._ctx.checked.plan
-        catch_up(self._ctx.workspace, self._ctx.target, before)
+        self._persist("reading the ledger", partial(catch_up, self._ctx.workspace, self._ctx.target, before))
         self._fill_all()
         self._ctx = adopt(self._ctx, self._checked)
-        chosen = {e.name: self._chosen(e.name) for e in self._ctx.checked.entities}
+        chosen = {
+            e.name: self._persist("reading the quarantine", partial(self._chosen, e.name))
+            for e in self._ctx.checked.entities
+        }
         total = sum(map(len, chosen.values()))
         self._ctx.workspace.record(
             QuarantineRetried(
@@ -120,7 +124,8 @@ class Retry:
         self._fill_all()
         for entity in self._ctx.checked.entities:
             if chosen[entity.name] and entity.id_column is not None and entity.id_column.sequence:
-                self._ctx.target.raise_sequence(entity.target, entity.id_column)
+                raise_ = partial(self._ctx.target.raise_sequence, entity.target, entity.id_column)
+                self._persist(f"the sequence of {entity.name}", raise_)
         done = [EntityRetried(name, **counts) for name, counts in self._done.items()]
         return RetryOutcome(self._ctx.checked.plan.version, changed_fields(before, self._ctx.checked.plan), tuple(done))
 
@@ -145,12 +150,8 @@ class Retry:
 
     def _retry_entity(self, preparer: Preparer, entity: CheckedEntity, rows: list[HeldRow]) -> None:
         ctx = self._ctx
-        self._take_crosswalks(preparer, entity, deferred=False)
-        existing = preparer.existing(entity, ctx.target)
-        settler = Settler(
-            preparer.duck, entity, preparer.folder(entity), held_keys(ctx.target, entity, preparer.folder(entity), ours=False)
-        )  # fmt: skip
-        doubled = self._doubled(preparer, entity, rows)
+        look = partial(self._look, preparer, entity, rows)
+        existing, settler, doubled = self._persist(f"reading what stands of {entity.name}", look)
         edits = (self._edited or {}).get(entity.name, {})
         position = driven = 0
         for part in recorded_parts(ctx.workspace, entity.name):
@@ -164,7 +165,7 @@ class Retry:
                     frozenset(n for n in numbers if n in doubled),
                 )  # fmt: skip
                 prepared = prepare_rows(preparer, entity, selected, settler, existing)
-                step = ctx.target.next_step(entity.name, part.part)
+                step = self._persist("reading the ledger", partial(ctx.target.next_step, entity.name, part.part))
                 if archive := Archive.of(ctx.checked.plan, ctx.paths.job):
                     archive.keep(preparer.duck, entity, prepared.staged, part.part, step)
                 commit = partial(
@@ -172,13 +173,24 @@ class Retry:
                     ctx.checked.plan.version,
                 )  # fmt: skip
                 started = time.monotonic()
-                row = persist(ctx, f"retry of batch {part.part} of {entity.name}", commit, self._again)
+                row = self._persist(f"retry of batch {part.part} of {entity.name}", commit)
                 self._tell(entity, part.part, row, time.monotonic() - started)
                 driven += len(numbers)
                 if row is not None:
                     self._count(entity.name, row, len(numbers))
                 ctx.progress(Progress("retry", entity.name, driven, len(rows), self._done[entity.name]["stay"]))
             position += part.rows
+
+    def _look(
+        self, preparer: Preparer, entity: CheckedEntity, rows: list[HeldRow]
+    ) -> tuple[Path | None, Settler, set[int]]:
+        """What the target holds that the entity's rows meet: its crosswalk, where it has one; its keys; and rows whose
+        source key another row has that did enter."""
+        target, folder = self._ctx.target, preparer.folder(entity)
+        self._take_crosswalks(preparer, entity, deferred=False)
+        existing = preparer.existing(entity, target)
+        settler = Settler(preparer.duck, entity, folder, held_keys(target, entity, folder, ours=False))
+        return existing, settler, self._doubled(preparer, entity, rows)
 
     def _count(self, entity: str, row: LedgerRow, driven: int) -> None:
         counts = self._done.setdefault(entity, Counter())
@@ -190,7 +202,8 @@ class Retry:
     def _tell(self, entity: CheckedEntity, batch: int, row: LedgerRow | None, seconds: float) -> None:
         """Tells the log what the target has committed; `row` is None where an earlier try did."""
         ctx = self._ctx
-        record_retry(ctx.workspace, ctx.target, entity.name, batch, seconds, recovered=row is None)
+        tell = partial(record_retry, ctx.workspace, ctx.target, entity.name, batch, seconds, recovered=row is None)
+        self._persist("reading the ledger", tell)
         fault_point("retry after checkpoint")
 
     def _take_crosswalks(self, preparer: Preparer, entity: CheckedEntity, *, deferred: bool) -> None:
@@ -221,7 +234,8 @@ class Retry:
     def _fill_all(self) -> None:
         """Looks up the deferred references of rows that left the quarantine, by whichever command."""
         for entity in self._ctx.checked.entities:
-            todo = self._ctx.target.unfilled(entity.name) if entity.deferred else []
+            unfilled = partial(self._ctx.target.unfilled, entity.name)
+            todo = self._persist("reading the ledger", unfilled) if entity.deferred else []
             if todo:
                 preparer = Preparer(self._ctx.paths, self._ctx.checked, f"retry-v{self._ctx.checked.plan.version}")
                 try:
@@ -231,8 +245,10 @@ class Retry:
 
     def _fill_entity(self, preparer: Preparer, entity: CheckedEntity, todo: list[tuple[int, int]]) -> None:
         ctx = self._ctx
-        self._take_crosswalks(preparer, entity, deferred=True)
-        left = [row for row in ctx.target.retried_rows(entity.name) if not row.excluded]
+        take = partial(self._take_crosswalks, preparer, entity, deferred=True)
+        self._persist("reading the crosswalk", take)
+        retried = self._persist("reading the quarantine", partial(ctx.target.retried_rows, entity.name))
+        left = [row for row in retried if not row.excluded]
         parts: dict[int, PartStaged] = {part.part: part for part in recorded_parts(ctx.workspace, entity.name)}
         for batch, step in todo:
             self._stop_if_asked()
@@ -245,10 +261,13 @@ class Retry:
                 commit_references, ctx.target, entity, parts[batch], rows, step + 1, ctx.checked.plan.version
             )
             started = time.monotonic()
-            done = persist(ctx, f"references of retried rows of batch {batch} of {entity.name}", commit, self._again)
+            done = self._persist(f"references of retried rows of batch {batch} of {entity.name}", commit)
             self._tell(entity, batch, None if done is None else done[0], time.monotonic() - started)
             if done is not None:
                 self._done.setdefault(entity.name, Counter())["references"] += done[0].updated
+
+    def _persist(self, what: str, act: Callable[[], T]) -> T:
+        return persist(self._ctx, what, act, self._again)
 
     def _stop_if_asked(self) -> None:
         if self._ctx.stop():

@@ -94,7 +94,7 @@ class Sync:
         before = generations(ctx.workspace)
         number = before[-1].number + 1
         began = datetime.now(UTC)
-        with GenerationReader(ctx, number, self._options.deletes, full=self._options.full) as reader:
+        with GenerationReader(ctx, number, self._again, self._options.deletes, full=self._options.full) as reader:
             found = reader.read()
         entities = tuple(_read(read) for read in found)
         return self._outcome(number, False, _closed(before), began, entities)
@@ -177,7 +177,7 @@ class Sync:
         number = last.number + 1 if last.completed else last.number
         ctx.workspace.record(SyncStarted(number, options.deletes, options.full, options.edited))
         fault_point("sync begun")
-        return self._staged(GenerationReader(ctx, number, options.deletes, full=options.full), number)
+        return self._staged(GenerationReader(ctx, number, self._again, options.deletes, full=options.full), number)
 
     def _staged(self, reader: GenerationReader, number: int) -> Generation:
         """What the reader finds, staged and told of."""

@@ -8,6 +8,7 @@ nothing to the target.
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from engine.check import CheckedEntity
 from engine.compile import key_sql, source_hash_sql
 from engine.context import Context, Progress
 from engine.generation import Deletes
+from engine.persist import persist
 from engine.prepare import Preparer
 from engine.query import read_parts
 from engine.retried_rows import stage_keys
@@ -39,9 +41,10 @@ def why_not(entity: CheckedEntity) -> str:
 class GenerationReader:
     """Reads all entities of a job, then compares them. A context manager: the scratch files go with it."""
 
-    def __init__(self, ctx: Context, number: int, deletes: Deletes = "keep", *, full: bool = False) -> None:
-        """The job's entities must be known to the target. `deletes` and `full` as in SyncStarted."""
-        self._ctx, self._deletes, self._full = ctx, deletes, full
+    def __init__(self, ctx: Context, number: int, again: str, deletes: Deletes = "keep", *, full: bool = False) -> None:
+        """The job's entities must be known to the target. `again` is the command that goes on where the target stays
+        away; `deletes` and `full` as in SyncStarted."""
+        self._ctx, self._again, self._deletes, self._full = ctx, again, deletes, full
         self._preparer = Preparer(ctx.paths, ctx.checked, f"sync-{number}")
         self._duck = self._preparer.duck
         self._scratch = ctx.paths.temp / f"sync-{number}"
@@ -151,7 +154,9 @@ class GenerationReader:
             self._duck, f"CREATE OR REPLACE TEMP TABLE {latest} (n BIGINT, key VARCHAR, hash VARCHAR, wanted BOOLEAN)"
         )
         if read.before:
-            stage_keys(self._ctx, entity, self._duck, [part.part for part in read.before], "staged")
+            parts = [part.part for part in read.before]
+            stage = partial(stage_keys, self._ctx, entity, self._duck, parts, "staged")
+            persist(self._ctx, "reading the ledger", stage, self._again)
             files = read_parts(staged_path(self._ctx, entity, part) for part in read.before)
             execute(
                 self._duck,
