@@ -227,6 +227,27 @@ def load_and_verify(job: EngineJob, processes: int = 0) -> None:
     assert result.ok, [entity.problems for entity in result.entities]
 
 
+@contextmanager
+def lost_at(point: str, cloud: psycopg.Connection[Any]) -> Iterator[None]:
+    """The server ends the job's connections when it passes the place first; that it passed there is asserted."""
+    left = [point]
+
+    def lose(name: str) -> None:
+        if name in left:
+            left.remove(name)
+            cloud.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            )
+
+    engine.faults.hook = lose
+    try:
+        yield
+    finally:
+        engine.faults.hook = None
+    assert not left, f"it didn't pass {point}"
+
+
 _CHILDREN = multiprocessing.get_context("forkserver")
 _CHILDREN.set_forkserver_preload(["tests.engine_jobs"])
 

@@ -15,7 +15,7 @@ from engine.faults import REDRIVE_POINTS, SYNC_POINTS
 from engine.plan import parse_plan
 from engine.redrive import grown_plan
 from sample_data.servers import Database, PostgresServer
-from tests.engine_jobs import EngineJob, reconciled, sqlite_source
+from tests.engine_jobs import EngineJob, lost_at, reconciled, sqlite_source
 from tests.test_engine_retry import loaded
 from workspace.errors import UsageError
 
@@ -120,6 +120,15 @@ def test_killed_at_any_place_it_goes_on_where_it_stopped(
     assert [row[2] for row in cloud.execute(ROWS)] == [None, "Di", "Ana", "Bo", None]
     found = next(e for e in reconciled(job).entities if e.entity == "people")
     assert (found.read, found.loaded, found.excluded, found.quarantined) == (7, 5, 1, 1)
+
+
+def test_a_target_that_is_lost_before_anything_is_read_is_waited_for(
+    job: EngineJob, cloud: psycopg.Connection[Any]
+) -> None:
+    with lost_at("redrive begun", cloud):
+        job.redrive(WISHED)
+    assert [row[3] for row in cloud.execute(ROWS)] == ["Uma", "Vic", None, "Uma", None]
+    reconciled(job)
 
 
 def test_the_whole_job_can_be_taken_back_afterwards(job: EngineJob, cloud: psycopg.Connection[Any]) -> None:

@@ -19,7 +19,7 @@ from engine.faults import RETRY_POINTS
 from engine.load import load
 from engine.retry import EntityRetried
 from sample_data.servers import Database, PostgresServer
-from tests.engine_jobs import EngineJob, copied, reconciled, sqlite_source
+from tests.engine_jobs import EngineJob, copied, lost_at, reconciled, sqlite_source
 from workspace.errors import PlanError, UsageError
 from workspace.events import PlanChanged
 
@@ -284,6 +284,17 @@ def test_killed_and_run_again(
     held = dumps(cloud)
     assert held == undisturbed
     job.retry(entity="people")  # the log catches up
+    holds(job, cloud)
+
+
+@pytest.mark.parametrize("point", RETRY_POINTS)
+def test_a_target_that_is_lost_is_waited_for(
+    point: str, job: EngineJob, cloud: psycopg.Connection[Any], undisturbed: dict[str, str]
+) -> None:
+    with lost_at(point, cloud):
+        job.retry(MENDED)
+    job.retry(edited={"people": {3: {"born": "2001-02-03"}}})
+    assert dumps(cloud) == undisturbed
     holds(job, cloud)
 
 

@@ -19,7 +19,7 @@ from engine.faults import SYNC_POINTS
 from engine.sync_outcome import EntitySynced, SyncOutcome
 from engine.verify import EntityVerified
 from sample_data.servers import Database, PostgresServer
-from tests.engine_jobs import EngineJob, copied, reconciled, sqlite_source
+from tests.engine_jobs import EngineJob, copied, lost_at, reconciled, sqlite_source
 from tests.test_engine_retry import loaded
 from workspace.errors import PlanError, UsageError
 from workspace.events import PlanChanged
@@ -426,5 +426,16 @@ def test_killed_again_and_again_it_ends_as_undisturbed(
     for kill in CHAINS[chain]:
         assert job.sync_in_child(kill) == -signal.SIGKILL, kill
     job.sync()
+    assert dumps(cloud) == undisturbed
+    reconciled(job)
+
+
+@pytest.mark.parametrize("point", ["sync begun", "sync staged", "sync after commit", "sync before completed"])
+def test_a_target_that_is_lost_is_waited_for(
+    point: str, job: EngineJob, cloud: psycopg.Connection[Any], undisturbed: dict[str, str]
+) -> None:
+    change(job, CHANGES)
+    with lost_at(point, cloud):
+        job.sync()
     assert dumps(cloud) == undisturbed
     reconciled(job)
