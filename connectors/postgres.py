@@ -270,6 +270,35 @@ class PostgresTarget(PostgresMeasures):
         )
         return self.stream(statement, [*(f"k{i}" for i in range(len(parts))), "deleted"])
 
+    def rows_held(
+        self, table: Table, id_column: Column, columns: Sequence[Column], marker: Column | None, besides: str | None
+    ) -> Iterator[pa.RecordBatch]:
+        """What the table holds, as text: the id as _ph_held, then `columns`. Rows that `marker` marks as deleted are left
+        out, and those in the crosswalk of any entity that goes to the table which `besides` names."""
+        conditions: list[sql.Composable] = [sql.SQL("true")]
+        if marker is not None:
+            conditions.append(
+                sql.SQL("(t.{0} IS NULL OR t.{0}::text IN ('false', '0'))").format(sql.Identifier(marker.name))
+            )
+        if besides is not None:
+            conditions.append(
+                sql.SQL(
+                    "NOT EXISTS (SELECT FROM {} x JOIN {} e ON e.id = x.entity_id WHERE e.target_table = {} AND x.new_id = {})"
+                ).format(
+                    sql.Identifier(self.schema, "crosswalk"),
+                    sql.Identifier(self.schema, "entity"),
+                    sql.Literal(besides),
+                    shown_id([id_column]),
+                )
+            )
+        names = [id_column.name, *(column.name for column in columns)]
+        statement = sql.SQL("SELECT {} FROM {} t WHERE {}").format(
+            sql.SQL(", ").join(sql.SQL("t.{}::text").format(sql.Identifier(name)) for name in names),
+            name_of(table),
+            sql.SQL(" AND ").join(conditions),
+        )
+        return self.stream(statement, ["_ph_held", *names[1:]])
+
     def found_rows(self, entity: LoadedEntity) -> Iterator[pa.RecordBatch]:
         """The entity's crosswalk beside the hashes of what the target holds now: FOUND_COLUMNS."""
         found = found_row(entity)

@@ -161,6 +161,12 @@ class SqlTarget(SqlSynced):
 
     # -- what it holds ----------------------------------------------------------------------------
 
+    def rows_held(
+        self, table: Table, id_column: Column, columns: Sequence[Column], marker: Column | None, besides: str | None
+    ) -> Iterator[pa.RecordBatch]:
+        """Not to be had here: a plan that matches rows is refused for such a target."""
+        raise NotImplementedError
+
     def keys_held(
         self, table: Table, key: UniqueKey, marker: Column | None, besides: LoadedEntity | None
     ) -> Iterator[pa.RecordBatch]:

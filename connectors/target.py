@@ -89,6 +89,13 @@ class Target(LaterGenerations, Protocol):
         the row so. Rows in the crosswalk of `besides` are left out."""
         ...
 
+    def rows_held(
+        self, table: Table, id_column: Column, columns: Sequence[Column], marker: Column | None, besides: str | None
+    ) -> Iterator[pa.RecordBatch]:
+        """What the table holds, as text: the id, then `columns`. Rows that `marker` marks as deleted are left out, and
+        those in the crosswalk of any entity that goes to the table which `besides` names, where given."""
+        ...
+
     def next_ids(self, table: Table, column: Column, count: int) -> list[str]:
         """Takes `count` new ids for a column that has a sequence, as text, in order."""
         ...

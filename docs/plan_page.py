@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from cli.init import plan_to_start_from
+from engine.match_plan import MatchPlan
 from engine.merge_plan import MergePlan, Ordered
 from engine.plan import DeletionMarker, EntityPlan, FieldPlan, Plan, Watermark
 
@@ -45,6 +46,18 @@ TEXTS: dict[tuple[type[BaseModel], str], str] = {
     " a person.",
     (EntityPlan, "merge"): "How duplicates among the rows are found and merged: see below, and"
     " [duplicates](../how-to/duplicates.md).",
+    (EntityPlan, "match"): "Which rows that the target held before the job these are: see below, and"
+    " [rows already there](../how-to/rows-already-there.md). In a PostgreSQL target, without `merge` and `upsert`.",
+    (MatchPlan, "by"): "A column, a list of columns, or several lists, tried in order: a row is one with the row of the"
+    " target that is equal in all of them. NULL and blank text are equal to nothing.",
+    (
+        MatchPlan,
+        "fill",
+    ): "What a matched row takes over: the columns where it holds nothing, `all`, or those listed. A NULL"
+    " never takes the place of a value.",
+    (MatchPlan, "several"): "What becomes of a row that fits several rows of the target: `quarantine`, or `new`.",
+    (MatchPlan, "strictest"): "By flag, the value that wins wherever it stands: `{email_opt_out: true}`. No fill"
+    " weakens an opt-out that is named here.",
     (MergePlan, "same"): "Rules. Rows that are equal in all columns of one are one row.",
     (MergePlan, "by"): "The columns that the model compares, each with how: see below.",
     (MergePlan, "block"): "Rules. The model looks at two rows only where they are equal in all columns of one.",
@@ -215,6 +228,7 @@ def plan_page() -> str:
         if model is EntityPlan:
             parts += ["`deleted` holds:", "", *_table(DeletionMarker), ""]
             parts += ["`merge` holds, in words of the target's columns:", "", *_table(MergePlan), "", _HOW_ALIKE]
+            parts += ["`match` holds, in words of the target's columns:", "", *_table(MatchPlan), ""]
             parts += ["`watermark` holds:", "", *_table(Watermark), ""]
     parts.append(REST.replace("{init}", plan_to_start_from()))
     return "\n".join(parts)
@@ -228,6 +242,8 @@ def _table(model: type[BaseModel]) -> list[str]:
         "same": rules, "block": rules, "together": "list of lists of columns",
         "watermark": "column or mapping",
     }  # fmt: skip
+    if model is MatchPlan:
+        takes = {"by": "column, list of columns, or list of such lists", "fill": "`empty`, `all`, list of columns"}
     for name, info in model.model_fields.items():
         key = info.alias or name
         text = TEXTS[model, key]

@@ -85,6 +85,11 @@ CODES: dict[str, tuple[str, str]] = {
         "another row has the same unique key. Of rows of one entity the lowest source key is loaded; a row that the"
         " target held before stays",
     ),
+    "match": (
+        "engine",
+        "it fits several rows that the target held before, or one that a row with a lower source key has:"
+        " `match several rows of the target`",
+    ),
     "merge": ("target", "it is one with a row that the target refused, so that there is nothing to merge it into"),
     "check": ("target", "a CHECK constraint refuses it"),
     "foreign_key": ("target", "a foreign key points at no row"),

@@ -23,6 +23,7 @@ from engine.check import CheckedEntity
 from engine.collisions import SOURCE_KEY
 from engine.compile import key_sql, raw_sql
 from engine.faults import fault_point
+from engine.match_rows import enter_matches, split_matches
 from engine.merge_rows import homeless, merged_rows
 from engine.prepare import Settled
 from engine.query import LOADED, QUARANTINED, identifier, literal
@@ -40,6 +41,7 @@ QUARANTINE = pa.schema([(name, pa.string()) for name in ("row", "key", "field", 
 class BatchRows:
     """What one batch would do. Tables hold text columns; `inserts` and `updates` begin with _ph_n, _ph_key,
     _ph_id, _ph_source_hash, _ph_target_hash; `quarantined` has QUARANTINE's columns; `merged` are MERGED_ROWS, and
+    `matches` are rows that the target held before, of which `same_matches` hold already what they will;
     `merged_before` rows that an earlier job merged, which stay as they are; `excluded_by` counts excluded rows by the
     condition that holds them back."""
 
@@ -52,6 +54,8 @@ class BatchRows:
     merged: pa.Table
     merged_before: int
     excluded_by: Mapping[str, int] = field(default_factory=dict)
+    matches: pa.Table | None = None
+    same_matches: int = 0
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ class Committed:
 @dataclass(frozen=True)
 class Written:
     """Of `write_rows`: rows inserted, updated and merged, the quarantined ones, the crosswalk's new rows (see Committed), and
-    the checksum of all that are in the target, unchanged ones too."""
+    the checksum of all that are in the target, unchanged ones too. `same` matched rows held all that already."""
 
     inserted: int
     updated: int
@@ -75,6 +79,7 @@ class Written:
     quarantined: pa.Table
     crosswalk: pa.Table
     checksum: int
+    same: int = 0
 
 
 def batch_rows(
@@ -108,6 +113,9 @@ def batch_rows(
         enters += f" AND NOT ({loses}) AND e.merged IS DISTINCT FROM 't'"
         # md5 and uuid spell one hash in two ways
         unchanged = "coalesce(replace(e.target_hash, '-', '') = t._ph_target_hash AND replace(e.source_hash, '-', '') = t._ph_source_hash, false)"
+        if entity.plan.match is not None:
+            # a matched row holds more than the source says: what an earlier job carried over stays as it is
+            unchanged = "true"
         inserts = fetch(duck, f"SELECT {head('t._ph_id')} {rows} WHERE {enters} AND e.new_id IS NULL")
         updates = fetch(
             duck,
@@ -137,6 +145,9 @@ def batch_rows(
                 f"WHERE t._ph_outcome = {LOADED} AND {loses}"
             )
         quarantined = fetch(duck, statement).cast(QUARANTINE)
+    matches, same_matches = None, 0
+    if settled.matched is not None:
+        inserts, matches, same_matches = split_matches(duck, inserts, settled.matched)
     return BatchRows(
         _in_order(inserts),
         _in_order(updates),
@@ -147,6 +158,8 @@ def batch_rows(
         _in_order(merged),
         merged_before,
         counts.excluded_by,
+        None if matches is None else _in_order(matches),
+        same_matches,
     )
 
 
@@ -186,7 +199,7 @@ def commit_batch(
             row,
             inserted=wrote.inserted,
             updated=wrote.updated,
-            unchanged=rows.unchanged,
+            unchanged=rows.unchanged + wrote.same,
             merged=wrote.merged,
             excluded=rows.excluded,
             quarantined=wrote.quarantined.num_rows,
@@ -210,6 +223,12 @@ def write_rows(
     refused: list[tuple[int, RowsRefusedError]] = []
     inserted, replaced = enter_rows(target, entity, inserts, refused)
     fault_point("in copy")
+    same = 0
+    if rows.matches is not None and rows.matches.num_rows:
+        matches, entered, same, held = enter_matches(target, entity, rows.matches, refused)
+        inserts = pa.concat_tables([inserts, matches.select(inserts.column_names)])
+        inserted += entered
+        replaced |= held
     updated = _update(target, entity, rows.updates, refused)
     bad = {n for n, _ in refused}
     kept = without(inserts, bad)
@@ -239,8 +258,8 @@ def write_rows(
         quarantined = pa.concat_tables([quarantined, refused_rows(duck, paths, entity, part, refused)])
     checksum = rows.unchanged_sum + checksum_of(kept["_ph_target_hash"]) + checksum_of(renewed["_ph_target_hash"])
     return Written(
-        inserted, updated + len(replaced), merged.num_rows + rows.merged_before, quarantined,
-        pa.concat_tables([crosswalk, merged]), checksum,
+        inserted, updated + len(replaced) - same, merged.num_rows + rows.merged_before, quarantined,
+        pa.concat_tables([crosswalk, merged]), checksum, same,
     )  # fmt: skip
 
 

@@ -11,8 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from connectors.protocols import Catalogue, Column, Kind, Source, Table
+from engine.casts import HASHED_KINDS
 from engine.known_names import listed, near
 from engine.load_order import load_order
+from engine.match_plan import check_match
 from engine.merge_plan import check_merge
 from engine.names import check_source_names, check_target_names
 from engine.plan import EntityPlan, FieldPlan, Plan, Watermark
@@ -83,7 +85,7 @@ def check_plan(plan: Plan, source: Source, target: Catalogue) -> CheckedPlan:
     """The plan, checked. PlanError or CatalogueError (exit code 2) for the first thing that can't be."""
 
     def verbs(entity: EntityPlan, deferred: bool) -> list[str]:
-        return ["insert", "select", *(["update"] if deferred or entity.write == "upsert" else [])]
+        return ["insert", "select", *(["update"] if deferred or entity.write == "upsert" or entity.match else [])]
 
     return _checked(plan, source, target, verbs)
 
@@ -106,11 +108,30 @@ def _checked(
                 advice="use 1 to 100 letters, digits, blanks, '-', '_' and '.', with a letter, digit or '_' first",
             )  # fmt: skip
     tables = {name: target_table(name, entity, target) for name, entity in plan.entities.items()}
+    _check_matching(plan, target.dialect)
     order, deferred = load_order(plan, tables)
     deferring = {name for name, _ in deferred}
     for name, entity in plan.entities.items():
         _check_privileges(entity, tables[name], verbs(entity, name in deferring), f"entities.{name}.to")
     return CheckedPlan(plan, tuple(_entity(name, plan, source, tables[name], deferred) for name in order))
+
+
+def _check_matching(plan: Plan, dialect: str) -> None:
+    """PlanError for a `match` that can't be together with what else the plan says, or with the target."""
+    for name, entity in plan.entities.items():
+        if entity.match is None:
+            continue
+        why = ""
+        if dialect != "postgres":
+            why = "can be done in a PostgreSQL target only"
+        elif entity.id == "none":
+            why = "gives rows the id of what is there, and `id: none` has none"
+        elif entity.write == "upsert":
+            why = "and `write: upsert` both say what becomes of a row that is there"
+        elif entity.merge is not None:
+            why = "and merge can't stand in one entity"
+        if why:
+            raise PlanError(f"match {why}", where=f"entities.{name}.match", advice="leave one of them out")
 
 
 def check_loaded(plan: Plan, target: Catalogue) -> CheckedPlan:
@@ -216,6 +237,11 @@ def _entity(name: str, plan: Plan, source: Source, target: Table, deferred: set[
         check_merge(
             entity.merge, {f.column.name: f.column for f in fields}, [c for n, c in deferred if n == name], here
         )
+    if entity.match is not None:
+        check_match(
+            entity.match, {f.column.name: f.column for f in fields}, [c for n, c in deferred if n == name],
+            {f.column.name for f in fields if f.column.kind not in HASHED_KINDS}, here,
+        )  # fmt: skip
     for left in entity.unmapped:
         if left not in names:
             raise PlanError(

@@ -90,6 +90,16 @@ def compared_columns(entity: CheckedEntity) -> list[str]:
     return ["_ph_n", "_ph_key", "_ph_outcome", "_ph_id", *(c for c in dict.fromkeys(found) if c not in ids)]
 
 
+def compared_parts(entity: CheckedEntity, columns: Sequence[str]) -> list[str]:
+    """These columns as the target's unique keys compare them: expressions of DuckDB over transformed rows."""
+    for check in comparisons(entity):
+        if sorted(check.key.columns) == sorted(columns) and not check.where:
+            return list(check.parts)
+    single = {c.key.columns[0]: c.parts[0] for c in comparisons(entity) if len(c.parts) == len(c.key.columns) == 1}
+    plain = {f.column.name: f.column.exact for f in entity.fields}
+    return [single.get(c) or (identifier(c) if plain[c] else f"lower({identifier(c)})") for c in columns]
+
+
 def all_compared(entity: CheckedEntity) -> bool:
     """True where no row of a batch can be kept out by a unique key for a row of another batch: which of two such
     rows is let in never hangs on the order of their batches. Ids of a sequence don't collide."""
@@ -132,10 +142,11 @@ class Settler:
         self, duck: duckdb.DuckDBPyConnection, entity: CheckedEntity, folder: Path, held: dict[str, Path]
     ) -> None:
         """`held` gives, by index name, a Parquet of keys that the target holds already (k0, k1, …, deleted), as
-        `held_keys` writes it. Losers are written to `folder`."""
+        `held_keys` writes it. Losers are written to `folder`. Set `matched`, as `engine.match` writes it, before the first part is settled."""
         self._duck, self._entity, self._folder, self._held = duck, entity, folder, held
         self._checks = [c for c in comparisons(entity) if entity.plan.key or not c.key.primary]
         self._by_source_key = not keyed_for_sure(entity)
+        self.matched: Path | None = None
         self._outs: list[tuple[int, Path]] = []
         self._rows = 0
         execute(duck, "CREATE OR REPLACE TEMP TABLE taken (c UTINYINT, h UBIGINT, n BIGINT)")
@@ -147,7 +158,9 @@ class Settler:
 
     def afresh(self, duck: duckdb.DuckDBPyConnection, folder: Path) -> Settler:
         """Another one for the same rows from their first, over another connection and into another folder."""
-        return Settler(duck, self._entity, folder, self._held)
+        another = Settler(duck, self._entity, folder, self._held)
+        another.matched = self.matched
+        return another
 
     def pass_over(self, rows: int) -> None:
         """Leaves out that many rows of the stage, which stand before the next part."""
@@ -206,7 +219,7 @@ class Settler:
         losers: dict[int, Lost] = {}
         for check in self._checks:
             path = self._held.get(check.key.name)
-            if path is None:
+            if path is None and self.matched is None:
                 continue
             keys = ", ".join(f"{part} AS k{i}" for i, part in enumerate(check.parts))
             where = f"WHERE {check.where}" if check.where else ""
@@ -214,7 +227,7 @@ class Settler:
             for n, deleted in execute(
                 self._duck,
                 f"SELECT t._ph_n, h.deleted FROM (SELECT _ph_n, {keys} FROM {self._entering(outs)} AS r {where}) t "
-                f"JOIN read_parquet({literal(str(path))}) h ON {same} WHERE {_present('t.', check)}",
+                f"JOIN {self._held_keys(check, path)} h ON {same} AND h.n IS DISTINCT FROM t._ph_n WHERE {_present('t.', check)}",
             ):
                 if check.key.primary and self._entity.plan.write == "upsert" and deleted != "true":
                     continue
@@ -225,6 +238,22 @@ class Settler:
                 )
                 losers.setdefault(n, Lost(check.key.name, ", ".join(check.key.columns), what))
         return losers
+
+    def _held_keys(self, check: Comparison, path: Path | None) -> str:
+        """What the target holds of a key: k0, k1, ..., deleted, and n, the row that is one with what holds it. Matched
+        rows stand in it as they were found, so that it is the same once some of them are carried over."""
+        ks = ", ".join(f"k{i}" for i in range(len(check.parts)))
+        held = f"SELECT {ks}, deleted, NULL::BIGINT AS n FROM read_parquet({literal(str(path))})" if path else ""
+        if self.matched is None:
+            return f"({held})"
+        column = self._entity.id_column
+        as_id = f", _ph_held AS {identifier(column.name)}" if column else ""
+        keys = ", ".join(f"CAST({part} AS VARCHAR) AS k{i}" for i, part in enumerate(check.parts))
+        where = f"WHERE {check.where}" if check.where else ""
+        own = f"SELECT {keys}, 'false' AS deleted, n FROM (SELECT *{as_id} FROM read_parquet({literal(str(self.matched))}) WHERE outcome = 'one') AS r {where}"
+        if not held:
+            return f"({own})"
+        return f"({own} UNION ALL SELECT * FROM ({held}) x ANTI JOIN ({own}) o USING ({ks}))"
 
     def _contested(self, lost: set[int]) -> dict[int, Lost]:
         """The rows of the parts that lose to one before them, given those that have `lost` already."""
@@ -327,13 +356,13 @@ def held_keys(target: Target, entity: CheckedEntity, folder: Path, *, ours: bool
         path = folder / f"held-{len(found)}.parquet"
         names = [*(f"k{i}" for i in range(len(check.parts))), "deleted"]
         with disk_errors(), pq.ParquetWriter(path, pa.schema([(n, pa.string()) for n in names])) as writer:
-            for batch in target.keys_held(entity.target, check.key, _marker(entity), besides):
+            for batch in target.keys_held(entity.target, check.key, marker_of(entity), besides):
                 writer.write_batch(batch)
         found[check.key.name] = path
     return found
 
 
-def _marker(entity: CheckedEntity) -> Column | None:
+def marker_of(entity: CheckedEntity) -> Column | None:
     """The column that marks a row as deleted, where such a row isn't brought back by an upsert: the plan names it, or
     it is called deleted_at; nothing else is guessed."""
     marker = entity.plan.deleted

@@ -24,6 +24,7 @@ from engine.executors.spread import Run, Spread, spread_over
 from engine.executors.task import Landed
 from engine.faults import fault_point
 from engine.generation import refuse_open_generation
+from engine.match import Matching, match_parts, matched_path
 from engine.merge import Merging, Part, merge_parts
 from engine.persist import persist, stop_if_asked
 from engine.prepare import Preparer, Settled
@@ -160,11 +161,13 @@ class _Loading:
         spread: Run | None,
     ) -> None:
         # A row that goes into another needs that in the target before it: batches of an entity that merges go in order.
-        self._spread = spread if entity.plan.merge is None else None
+        self._whole = entity.plan.merge is not None or entity.plan.match is not None
+        self._spread = None if self._whole else spread
         self._ctx, self._preparer, self._stager, self._workers = ctx, preparer, stager, workers
         self._sorter, self._entity, self._ledger = sorter, entity, ledger
         self._changes: Counter[str] = Counter()
         self._staged = self._done = 0
+        self._matched: Path | None = None
 
     def run(self) -> dict[str, int]:
         """Carries over all batches that the ledger doesn't have; the changes made to values, by `field: change`."""
@@ -250,7 +253,7 @@ class _Loading:
         try:
             for part in self._staged_parts():
                 transforming.append((part, self._transform(part)))
-                if self._entity.plan.merge is not None:
+                if self._whole:
                     stop_if_asked(self._ctx)
                     continue  # all rows are held against each other before the first is carried over
                 self._advance(transforming, sorting)
@@ -266,6 +269,9 @@ class _Loading:
                 stop_if_asked(self._ctx)
             if self._entity.plan.merge is not None:
                 self._merge(transforming)
+            if self._entity.plan.match is not None:
+                self._match(transforming)
+            if self._whole:
                 self._advance(transforming, sorting)
             while sorting:
                 self._finish(*sorting.popleft())
@@ -295,6 +301,23 @@ class _Loading:
             transforming.clear()
             transforming.extend(merge_parts(ctx.workspace, merging, None if begun else ctx.checked.plan.version))
 
+    def _match(self, transforming: deque[tuple[PartStaged, Future[tuple[Path, Counts]]]]) -> None:
+        """Waits for all parts, and has those with matched rows take the place of those where they stand alone."""
+        ctx, entity = self._ctx, self._entity
+        parts = [Part(part, *transformed.result()) for part, transformed in transforming]
+        stop_if_asked(ctx)
+        ctx.progress(Progress("match", entity.name, self._staged))
+        begun = any(name == entity.name for name, _, _ in self._ledger)
+        path = matched_path(ctx.paths, entity.name)
+        matching = Matching(self._preparer.duck, ctx.paths, entity, parts, self._existing)
+        version = None if begun else ctx.checked.plan.version
+        found = persist(
+            ctx, f"matching {entity.name}", partial(match_parts, ctx.workspace, matching, ctx.target, path, version)
+        )
+        self._settler.matched = self._matched = path
+        transforming.clear()
+        transforming.extend(found)
+
     def _transform(self, part: PartStaged) -> Future[tuple[Path, Counts]]:
         """Begins to transform a part: in a process where that pays, else in the sorter's thread, which has DuckDB."""
         expected = self._stager.expected(self._entity.name) or 0
@@ -317,7 +340,7 @@ class _Loading:
         """Settles a part's collisions and sorts its rows; None where the ledger has it. In the sorter's thread."""
         out, counts = transformed.result()
         fault_point("after transform")
-        settled = Settled(part, out, counts, self._settler.settle(part.part, out, part.rows))
+        settled = Settled(part, out, counts, self._settler.settle(part.part, out, part.rows), self._matched)
         self._changes.update(counts.changes)
         if (self._entity.name, part.part, 1) in self._ledger:
             return None

@@ -66,6 +66,11 @@ def cut(ctx: Context, share: Share, into: JobPaths) -> list[PartStaged | StageCo
     All rows of the stage, which must stand, are transformed first, to know which ones lose a collision: those are never in
     a slice, or it would decide who wins. Entities without a key are left out: a row's number is its key there.
     """
+    if matching := [e.name for e in ctx.checked.entities if e.plan.match is not None]:
+        raise UsageError(
+            f"the plan matches rows of {matching[0]}, which is decided over all rows and not over a slice",
+            where=f"job {ctx.paths.job}", advice="run the whole job; `migrate undo` gives matched rows back what they held",
+        )  # fmt: skip
     preparer = Preparer(ctx.paths, ctx.checked, "pilot")
     try:
         slices = _Slices(ctx, preparer, share)

@@ -28,6 +28,7 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
+from engine.match_plan import MatchPlan
 from engine.merge_plan import MergePlan
 from workspace.errors import PlanError
 
@@ -132,6 +133,7 @@ class EntityPlan(_Model):
     after: tuple[str, ...] = ()
     edited: Edited = "keep"
     merge: MergePlan | None = None
+    match: MatchPlan | None = None
     watermark: Watermark | None = None
     fields: dict[str, FieldPlan] = {}
     unmapped: dict[str, str] = {}

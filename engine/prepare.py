@@ -33,12 +33,14 @@ _CROSSWALK = pa.schema([(name, pa.string()) for name in CROSSWALK_COLUMNS])
 
 @dataclass(frozen=True)
 class Settled:
-    """A part that is ready to load: staged, transformed, counted, and which of its rows lost a collision."""
+    """A part that is ready to load: staged, transformed, counted, which of its rows lost a collision, and where it
+    lies which the target held before (None where nothing is matched)."""
 
     part: PartStaged
     out: Path
     counts: Counts
     losers: Losers | None
+    matched: Path | None = None
 
 
 class Preparer:

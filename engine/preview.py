@@ -13,6 +13,7 @@ from engine.batch import batch_rows
 from engine.check import CheckedEntity
 from engine.compile import raw_sql
 from engine.context import Context, Progress
+from engine.match import Matching
 from engine.merge import Part
 from engine.merge_preview import Duplicates, merge_for_preview
 from engine.prepare import Preparer, Settled
@@ -52,7 +53,7 @@ class RowShown:
 class EntityPreview:
     """What would become of one entity. Counts are rows; read = load + unchanged + merged + excluded + quarantined.
     `excluded_by` counts those excluded by the condition that holds them back; `duplicates` are some of
-    `duplicates_total` clusters, the least sure first."""
+    `duplicates_total` clusters, the least sure first; `matched` of those to load or unchanged the target held before."""
 
     entity: str
     source: str
@@ -74,6 +75,7 @@ class EntityPreview:
     unaccounted: tuple[str, ...]
     deferred: tuple[str, ...]
     rows: tuple[RowShown, ...]
+    matched: int = 0
 
 
 @dataclass(frozen=True)
@@ -119,8 +121,14 @@ def _preview_entity(
         staged += part.rows
         ctx.progress(Progress("preview", entity.name, staged, None))
     merged = merge_for_preview(ctx.paths, entity, whole, existing, settler)
+    whole, path, matched = merged.parts, None, 0
+    if entity.plan.match is not None and whole:
+        matching = Matching(preparer.duck, ctx.paths, entity, whole, existing)
+        path = preparer.folder(entity) / "matched.parquet"
+        matched = matching.decide(ctx.target, path, ours=ours).matched
+        whole, settler.matched = matching.parts(path), path
     parts = [
-        Settled(p.staged, p.out, p.counts, settler.settle(p.staged.part, p.out, p.staged.rows)) for p in merged.parts
+        Settled(p.staged, p.out, p.counts, settler.settle(p.staged.part, p.out, p.staged.rows), path) for p in whole
     ]
     preparer.foresee_crosswalk(entity, parts, existing)
     clusters: Counter[tuple[str, str, str]] = Counter()
@@ -131,8 +139,9 @@ def _preview_entity(
     load = unchanged = joined = excluded = quarantined = lost = 0
     for settled in parts:
         rows = batch_rows(preparer.duck, ctx.paths, entity, settled, existing)
-        load += rows.inserts.num_rows + rows.updates.num_rows
-        unchanged += rows.unchanged
+        given = rows.matches.num_rows if rows.matches is not None else 0
+        load += rows.inserts.num_rows + rows.updates.num_rows + given - rows.same_matches
+        unchanged += rows.unchanged + rows.same_matches
         joined += rows.merged.num_rows + rows.merged_before
         excluded += rows.excluded
         quarantined += rows.quarantined.num_rows
@@ -167,6 +176,7 @@ def _preview_entity(
         entity.unaccounted,
         tuple(f.column.name for f in entity.deferred),
         tuple(_rows_shown(ctx, preparer, entity, parts, [example[name] for name, _ in clusters.most_common(5)])),
+        matched,
     )
 
 

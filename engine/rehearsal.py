@@ -124,6 +124,11 @@ def rehearse(ctx: Context, copy: Copy) -> Rehearsal:
 
     Begins anew each time: what an earlier rehearsal left is removed first. Writes nothing to the target.
     """
+    if matching := [e.name for e in ctx.checked.entities if e.plan.match is not None]:
+        raise UsageError(
+            f"the plan matches rows of {matching[0]}, and a copy of the target holds none", where=f"job {ctx.paths.job}",
+            advice="`migrate run SOURCE TARGET --dry-run` shows how many rows would match",
+        )  # fmt: skip
     paths = ctx.paths.rehearsal
     with Workspace.open(paths, write=True) as workspace:
         _take_up_stage(ctx, workspace)

@@ -32,7 +32,7 @@ from engine.retry_batch import Selected, commit_references, commit_rows, prepare
 from engine.retry_plan import adopt, changed_fields
 from engine.stager import recorded_parts
 from engine.transform import execute
-from workspace.errors import InterruptedJobError
+from workspace.errors import InterruptedJobError, UsageError
 from workspace.events import PartStaged, QuarantineRetried
 
 T = TypeVar("T")
@@ -88,6 +88,11 @@ class Retry:
         self._checked, self._edited = checked or ctx.checked, edited
         self._again = f"migrate quarantine retry {ctx.paths.job}"
         known_job(ctx.paths, ctx.workspace, ctx.target, ctx.checked.plan, entity)
+        if matching := [e.name for e in ctx.checked.entities if e.plan.match is not None]:
+            raise UsageError(
+                f"the plan matches rows of {matching[0]}, which a retry doesn't do", where=f"job {ctx.paths.job}",
+                advice="mend the rows in the source and start a new job: what is loaded stays as it is",
+            )  # fmt: skip
         self._done: dict[str, Counter[str]] = {}
 
     def take_edited(self, path: Path) -> None:

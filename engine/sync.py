@@ -62,6 +62,11 @@ class Sync:
                 f"the plan merges duplicates of {merging[0]}, and a sync looks at what changed alone", where=job,
                 advice="start a new job over the same systems: it loads what is new and merges it into what is there",
             )  # fmt: skip
+        if matching := [e.name for e in ctx.checked.entities if e.plan.match is not None]:
+            raise UsageError(
+                f"the plan matches rows of {matching[0]}, which a sync doesn't do", where=job,
+                advice="start a new job over the same systems: it loads what is new, and updates what is there",
+            )  # fmt: skip
         ended = {
             e.event.entity
             for e in ctx.workspace.events(types=[EntityCompleted])

@@ -85,6 +85,7 @@ __all__ = [
     "Rehearsed",
     "RetryMade",
     "RowsDropped",
+    "RowsMatched",
     "Rung",
     "StageCompleted",
     "StrayAllowed",
@@ -239,6 +240,21 @@ class DuplicatesFound(Event):
 
 
 @dataclass(frozen=True, config=CONFIG)
+class RowsMatched(Event):
+    """Which rows of an entity the target held before was decided, before its first batch: of `compared` rows, so many
+    `matched`, and so many `contested` that fit several rows or one that another source row has. `sha256` is of the file
+    that names the rows. A later event of the same entity takes the place of the earlier."""
+
+    type: ClassVar[str] = "rows_matched"
+    entity: Text
+    plan_version: Count
+    compared: Count
+    matched: Count
+    contested: Count
+    sha256: Text
+
+
+@dataclass(frozen=True, config=CONFIG)
 class BatchCommitted(Event):
     """The target committed a batch; step 1 moves the rows, step 2 fills references within the entity.
 
@@ -354,7 +370,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
     kind.type: kind
     for kind in (
         JobStarted, PlanChanged, PhaseStarted, TableProfiled, BeliefHeld, DecisionMade, QuestionAsked,
-        QuestionAnswered, ActionTaken, FeedbackGiven, PartStaged, StageCompleted, DuplicatesFound, BatchCommitted,
+        QuestionAnswered, ActionTaken, FeedbackGiven, PartStaged, StageCompleted, DuplicatesFound, RowsMatched, BatchCommitted,
         QuarantineSeen, EntityCompleted, RetryMade, Interrupted, Verified, JobFinished, LessonLearnt,
         UndoStarted, BatchUndone, QuarantineRetried, BatchRetried, RowsDropped, QuarantineTolerated, CrosswalkExported, JobCleanedUp,
         WorkSpread,
