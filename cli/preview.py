@@ -41,7 +41,8 @@ def preview(
 
     JSON: `job`, `plan_version`, and `entities`, in load order, a list of objects with `entity`, `source`,
     `target`, `read`, `load`, `unchanged`, `merged`, `excluded`, `quarantined`, `changes`, `clusters`, `collisions`,
-    `collisions_total`, `duplicates`, `duplicates_total`, `unmapped`, `unaccounted`, `deferred`, `rows`; `held` (entities that wait, with their
+    `collisions_total`, `duplicates`, `duplicates_total`, `unmapped`, `unaccounted`, `deferred`, `rows`, `matched` (of those to load or unchanged, rows that the target
+    held before); `held` (entities that wait, with their
     questions) and `questions` (how many are open).
     """
     if job and plan:

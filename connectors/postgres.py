@@ -7,7 +7,7 @@ customer's schema, never drops or disables a constraint or an index.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 import pyarrow as pa
@@ -16,11 +16,12 @@ from psycopg import sql
 from connectors.grants import Grant, TableUse
 from connectors.postgres_catalogue import read_catalogue
 from connectors.postgres_grants import target_grants
+from connectors.postgres_match import fill_statement, filled_statement, held_statement, locked_statement, same_row_of
 from connectors.postgres_measures import PostgresMeasures
 from connectors.postgres_rows import MERGED, found_row, held_json, name_of, same_row, shown_id
 from connectors.postgres_undo_list import PostgresUndoList
 from connectors.protocols import Catalogue, Column, Kind, Table, TargetLostError, UniqueKey
-from connectors.records import FOUND_COLUMNS, EditedRow, LoadedEntity
+from connectors.records import FOUND_COLUMNS, EditedRow, Fill, Filled, FilledRow, LoadedEntity
 from workspace.errors import JobFailedError
 
 _NOT_DELETED = {Kind.BOOLEAN: "false", Kind.INTEGER: "0"}
@@ -198,6 +199,17 @@ class PostgresTarget(PostgresMeasures):
             )
             return cursor.rowcount
 
+    def fill(self, entity: LoadedEntity, rules: Mapping[str, Fill], rows: pa.Table) -> Filled:
+        """Locks rows found by their id, and fills columns of them as `rules` say; see `Target.fill`."""
+        identity = [column.name for column in entity.identity]
+        self.stand_by(entity.table, [*identity, *rules], rows, [_SOURCE_KEY])
+        held = {key: before for key, before, *_ in self.read(locked_statement(entity, _SOURCE_KEY))}
+        found = sql.SQL("(pg_temp.packhorse_rows r JOIN {} t ON {})").format(name_of(entity.table), same_row_of(entity))
+        self._keep_before(found, _SOURCE_KEY, held_json(entity.table))
+        changed = self.execute(fill_statement(entity, rules)) if rules else 0
+        now = self.read(filled_statement(entity, _SOURCE_KEY))
+        return Filled({key: FilledRow(held[key], hash_, reference) for key, _, hash_, reference in now}, changed)
+
     def edited_rows(
         self, entity: LoadedEntity, columns: Sequence[str], rows: pa.Table, base: pa.Table
     ) -> list[EditedRow]:
@@ -271,40 +283,21 @@ class PostgresTarget(PostgresMeasures):
         return self.stream(statement, [*(f"k{i}" for i in range(len(parts))), "deleted"])
 
     def rows_held(
-        self, table: Table, id_column: Column, columns: Sequence[Column], marker: Column | None, besides: str | None
+        self, entity: LoadedEntity, columns: Sequence[Column], marker: Column | None, *, ours: bool
     ) -> Iterator[pa.RecordBatch]:
-        """What the table holds, as text: the id as _ph_held, then `columns`. Rows that `marker` marks as deleted are left
-        out, and those in the crosswalk of any entity that goes to the table which `besides` names."""
-        conditions: list[sql.Composable] = [sql.SQL("true")]
-        if marker is not None:
-            conditions.append(
-                sql.SQL("(t.{0} IS NULL OR t.{0}::text IN ('false', '0'))").format(sql.Identifier(marker.name))
-            )
-        if besides is not None:
-            conditions.append(
-                sql.SQL(
-                    "NOT EXISTS (SELECT FROM {} x JOIN {} e ON e.id = x.entity_id WHERE e.target_table = {} AND x.new_id = {})"
-                ).format(
-                    sql.Identifier(self.schema, "crosswalk"),
-                    sql.Identifier(self.schema, "entity"),
-                    sql.Literal(besides),
-                    shown_id([id_column]),
-                )
-            )
-        names = [id_column.name, *(column.name for column in columns)]
-        statement = sql.SQL("SELECT {} FROM {} t WHERE {}").format(
-            sql.SQL(", ").join(sql.SQL("t.{}::text").format(sql.Identifier(name)) for name in names),
-            name_of(table),
-            sql.SQL(" AND ").join(conditions),
-        )
-        return self.stream(statement, ["_ph_held", *names[1:]])
+        """What the entity's table held before the job; see `Target.rows_held`."""
+        records = None
+        if ours:
+            records = self.schema, self._job[0] if self._job else -1, self._entities.get(entity.name, -1)
+        names = ["_ph_held", "_ph_owner", *(column.name for column in columns)]
+        return self.stream(held_statement(entity, columns, marker, records), names)
 
     def found_rows(self, entity: LoadedEntity) -> Iterator[pa.RecordBatch]:
         """The entity's crosswalk beside the hashes of what the target holds now: FOUND_COLUMNS."""
         found = found_row(entity)
         statement = sql.SQL(
             "SELECT x.old_id, x.new_id, x.batch, replace(x.target_hash::text, '-', ''), replace(x.reference_hash::text, '-', ''), "
-            "{}, {}, x.job_id = {}, {} FROM {} x LEFT JOIN {} t ON {} WHERE x.entity_id = {}"
+            "{}, {}, x.job_id = {}, {}, x.replaced IS NOT NULL FROM {} x LEFT JOIN {} t ON {} WHERE x.entity_id = {}"
         ).format(
             found.hash,
             found.reference,

@@ -201,10 +201,10 @@ class PostgresRecords(PostgresLease):
                 )  # fmt: skip
 
     def crosswalk_rows(self, entity: str) -> Iterator[pa.RecordBatch]:
-        """The entity's crosswalk, of every job: CROSSWALK_COLUMNS as text; `merged` is t or f."""
+        """The entity's crosswalk, of every job: CROSSWALK_COLUMNS as text; `merged` and `replaced` are t or f."""
         return self.stream(
-            sql.SQL("SELECT {}, {} FROM {} x WHERE entity_id = {}").format(
-                sql.SQL(", ").join(map(sql.Identifier, CROSSWALK_COLUMNS[:-1])),
+            sql.SQL("SELECT {}, {}, replaced IS NOT NULL FROM {} x WHERE entity_id = {}").format(
+                sql.SQL(", ").join(map(sql.Identifier, CROSSWALK_COLUMNS[:-2])),
                 MERGED,
                 sql.Identifier(self.schema, "crosswalk"),
                 sql.Literal(self._entities[entity]),

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import pyarrow as pa
 
 from connectors.protocols import Column, Table
 
-CROSSWALK_COLUMNS = ("old_id", "new_id", "source_hash", "target_hash", "reference_hash", "job_id", "batch", "merged")
-"""A row of the crosswalk. `merged` is t where the source row was merged into the target row of another."""
+CROSSWALK_COLUMNS = (
+    "old_id", "new_id", "source_hash", "target_hash", "reference_hash", "job_id", "batch", "merged", "replaced",
+)  # fmt: skip
+"""A row of the crosswalk. `merged` is t where the source row was merged into the target row of another, `replaced` where the
+target held the row before, and what it held is kept."""
 
 EXPORTED_COLUMNS = ("entity", "old_id", "new_id")
 """The crosswalk as it is handed out; the parts of a key of several columns are joined with U+001F."""
@@ -24,10 +29,11 @@ FOUND_COLUMNS = (
     "found_reference",
     "own",
     "merged",
+    "replaced",
 )
 """A row of the crosswalk beside what the target holds now. Hashes are 32 hexadecimal digits; `found_hash` is NULL
 where the row is gone, `found_reference` where all its deferred references are NULL; `own` is t for the job's own,
-`merged` as in the crosswalk."""
+`merged` and `replaced` as in the crosswalk."""
 
 QUARANTINED_COLUMNS = ("entity", "row", "key", "field", "code", "signature", "detail", "raw", "status")
 
@@ -69,6 +75,33 @@ class LoadedEntity:
     deferred: tuple[Column, ...]
     restored: tuple[Column, ...]
     """The columns that a row which is taken back gets back."""
+
+
+@dataclass(frozen=True)
+class Fill:
+    """What a row of the target takes over into a column: the source's value where it holds nothing (`empty`), where the
+    source has one (`over`), or not at all (`keep`). A flag that is `strict` on either side stays so, whatever `how` says."""
+
+    how: Literal["empty", "over", "keep"]
+    strict: bool | None = None
+
+
+@dataclass(frozen=True)
+class FilledRow:
+    """A row of the target that was filled: what it held before, as JSON, and the hashes of what it holds now (32
+    hexadecimal digits; `reference_hash` None where all its deferred references are NULL)."""
+
+    held: str
+    target_hash: str
+    reference_hash: str | None
+
+
+@dataclass(frozen=True)
+class Filled:
+    """Rows of the target that were filled, by source key; `changed` of them hold something else now."""
+
+    rows: Mapping[str, FilledRow]
+    changed: int
 
 
 @dataclass(frozen=True)

@@ -207,7 +207,8 @@ class SqlRecords(SqlLease):
 
     def crosswalk_rows(self, entity: str) -> Iterator[pa.RecordBatch]:
         """The entity's crosswalk, of every job: CROSSWALK_COLUMNS as text."""
-        columns = [*(CROSSWALK.c[name] for name in CROSSWALK_COLUMNS[:-1]), as_mark(CROSSWALK.c.merged == 1)]
+        marks = as_mark(CROSSWALK.c.merged == 1), as_mark(CROSSWALK.c.replaced.is_not(None))
+        columns = [*(CROSSWALK.c[name] for name in CROSSWALK_COLUMNS[:-2]), *marks]
         return self.stream(
             sa.select(*columns).where(CROSSWALK.c.entity_id == self._entities[entity]), CROSSWALK_COLUMNS
         )

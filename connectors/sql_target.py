@@ -6,7 +6,7 @@ each column how its text is stored. Never changes the customer's schema.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 import sqlalchemy as sa
@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from connectors.dsn import Dsn
 from connectors.measures import Room, Way
 from connectors.protocols import Catalogue, Column, Kind, Table, UniqueKey
-from connectors.records import FOUND_COLUMNS, EditedRow, LoadedEntity
+from connectors.records import FOUND_COLUMNS, EditedRow, Fill, Filled, LoadedEntity
 from connectors.sql_records import as_json, as_mark
 from connectors.sql_rows import BETWEEN, Sql, table_of
 from connectors.sql_schema import CROSSWALK, PREFIX
@@ -162,8 +162,12 @@ class SqlTarget(SqlSynced):
     # -- what it holds ----------------------------------------------------------------------------
 
     def rows_held(
-        self, table: Table, id_column: Column, columns: Sequence[Column], marker: Column | None, besides: str | None
+        self, entity: LoadedEntity, columns: Sequence[Column], marker: Column | None, *, ours: bool
     ) -> Iterator[pa.RecordBatch]:
+        """Not to be had here: a plan that matches rows is refused for such a target."""
+        raise NotImplementedError
+
+    def fill(self, entity: LoadedEntity, rules: Mapping[str, Fill], rows: pa.Table) -> Filled:
         """Not to be had here: a plan that matches rows is refused for such a target."""
         raise NotImplementedError
 
@@ -207,6 +211,7 @@ class SqlTarget(SqlSynced):
                 found.reference,
                 own,
                 merged,
+                as_mark(x.c.replaced.is_not(None)),
             )
             .select_from(x.outerjoin(t, self._same_row(entity.identity, t, x.c.new_id)))
             .where(x.c.entity_id == self.entity_id(entity.name))

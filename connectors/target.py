@@ -16,6 +16,8 @@ from connectors.grants import Grant, TableUse
 from connectors.measures import Room, Way
 from connectors.protocols import Catalogue, Column, LedgerRow, Table, UniqueKey
 from connectors.records import (
+    Fill,
+    Filled,
     HeldRow,
     LoadedEntity,
     RetriedRow,
@@ -90,10 +92,17 @@ class Target(LaterGenerations, Protocol):
         ...
 
     def rows_held(
-        self, table: Table, id_column: Column, columns: Sequence[Column], marker: Column | None, besides: str | None
+        self, entity: LoadedEntity, columns: Sequence[Column], marker: Column | None, *, ours: bool
     ) -> Iterator[pa.RecordBatch]:
-        """What the table holds, as text: the id, then `columns`. Rows that `marker` marks as deleted are left out, and
-        those in the crosswalk of any entity that goes to the table which `besides` names, where given."""
+        """What the entity's table held before the job, as text: the id as _ph_held, the source key of a row that the
+        target held before an earlier job too, as _ph_owner (NULL for the others), then `columns`. Rows that `marker` marks
+        as deleted are left out. `ours`: our records are in the target."""
+        ...
+
+    def fill(self, entity: LoadedEntity, rules: Mapping[str, Fill], rows: pa.Table) -> Filled:
+        """Locks rows found by their id, and fills columns of them as `rules` say, by what they hold at that instant; rows
+        that aren't there are left out. What rows of other jobs held is kept, by the source key that `rows` has in _ph_key.
+        RowsRefusedError as for `update`."""
         ...
 
     def next_ids(self, table: Table, column: Column, count: int) -> list[str]:

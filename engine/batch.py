@@ -23,7 +23,7 @@ from engine.check import CheckedEntity
 from engine.collisions import SOURCE_KEY
 from engine.compile import key_sql, raw_sql
 from engine.faults import fault_point
-from engine.match_rows import enter_matches, split_matches
+from engine.match_rows import enter_matches, matched_rows
 from engine.merge_rows import homeless, merged_rows
 from engine.prepare import Settled
 from engine.query import LOADED, QUARANTINED, identifier, literal
@@ -41,7 +41,7 @@ QUARANTINE = pa.schema([(name, pa.string()) for name in ("row", "key", "field", 
 class BatchRows:
     """What one batch would do. Tables hold text columns; `inserts` and `updates` begin with _ph_n, _ph_key,
     _ph_id, _ph_source_hash, _ph_target_hash; `quarantined` has QUARANTINE's columns; `merged` are MERGED_ROWS, and
-    `matches` are rows that the target held before, of which `same_matches` hold already what they will;
+    `matches` are rows that the target held before (as `matched_rows` gives them, None where nothing is matched);
     `merged_before` rows that an earlier job merged, which stay as they are; `excluded_by` counts excluded rows by the
     condition that holds them back."""
 
@@ -55,7 +55,6 @@ class BatchRows:
     merged_before: int
     excluded_by: Mapping[str, int] = field(default_factory=dict)
     matches: pa.Table | None = None
-    same_matches: int = 0
 
 
 @dataclass(frozen=True)
@@ -100,8 +99,13 @@ def batch_rows(
     rows = f"FROM {out} t {lost} "
     enters = f"t._ph_outcome = {LOADED}"
     loses = 'l."index" IS NOT NULL' if settled.losers else "false"
+    new = "true"
+    if settled.matched is not None:
+        decided = f"(SELECT n, unchanged FROM read_parquet({literal(str(settled.matched))}) WHERE outcome = 'one')"
+        rows, new = f"{rows}LEFT JOIN {decided} m ON m.n = t._ph_n ", "m.n IS NULL"
+    found = f"{enters} AND NOT {loses} AND NOT {new}", "t._ph_id", "false"
     if existing is None:
-        inserts = fetch(duck, f"SELECT {head('t._ph_id')} {rows} WHERE {enters} AND NOT {loses}")
+        inserts = fetch(duck, f"SELECT {head('t._ph_id')} {rows} WHERE {enters} AND NOT {loses} AND {new}")
         updates = inserts.slice(0, 0)
         same = updates["_ph_target_hash"]
     else:
@@ -113,17 +117,28 @@ def batch_rows(
         enters += f" AND NOT ({loses}) AND e.merged IS DISTINCT FROM 't'"
         # md5 and uuid spell one hash in two ways
         unchanged = "coalesce(replace(e.target_hash, '-', '') = t._ph_target_hash AND replace(e.source_hash, '-', '') = t._ph_source_hash, false)"
-        if entity.plan.match is not None:
-            # a matched row holds more than the source says: what an earlier job carried over stays as it is
-            unchanged = "true"
-        inserts = fetch(duck, f"SELECT {head('t._ph_id')} {rows} WHERE {enters} AND e.new_id IS NULL")
+        before, its_hash = "false", "t._ph_target_hash"
+        if settled.matched is not None:
+            # A row that an earlier job matched holds more than the source says: it is filled again where that changed.
+            before = "coalesce(e.replaced = 't', false)"
+            own = "coalesce(replace(e.source_hash, '-', '') = t._ph_source_hash, false)"
+            unchanged = f"CASE WHEN {before} THEN {own} ELSE {unchanged} END"
+            its_hash = f"CASE WHEN {before} THEN replace(e.target_hash, '-', '') ELSE t._ph_target_hash END"
+            found = (
+                f"{enters} AND CASE WHEN e.new_id IS NULL THEN NOT {new} ELSE {before} AND NOT {unchanged} END",
+                "coalesce(e.new_id, t._ph_id)",
+                "e.new_id IS NOT NULL",
+            )
+        inserts = fetch(duck, f"SELECT {head('t._ph_id')} {rows} WHERE {enters} AND e.new_id IS NULL AND {new}")
         updates = fetch(
             duck,
-            f"SELECT {head('e.new_id')} {rows} WHERE {enters} AND e.new_id IS NOT NULL AND NOT {unchanged}",
+            f"SELECT {head('e.new_id')} {rows} WHERE {enters} AND e.new_id IS NOT NULL AND NOT {unchanged} AND NOT {before}",
         )
-        same = fetch(duck, f"SELECT t._ph_target_hash {rows} WHERE {enters} AND e.new_id IS NOT NULL AND {unchanged}")[
-            "_ph_target_hash"
-        ]
+        same = fetch(
+            duck,
+            f"SELECT {its_hash} AS _ph_target_hash {rows} WHERE {enters} AND e.new_id IS NOT NULL AND {unchanged}",
+        )["_ph_target_hash"]
+    matches = matched_rows(duck, entity, settled, rows, *found) if settled.matched is not None else None
     merged, merged_before = merged_rows(duck, out, existing)
     quarantined = QUARANTINE.empty_table()
     if counts.quarantined or settled.losers:
@@ -131,7 +146,9 @@ def batch_rows(
         statement = (
             f'SELECT CAST(t._ph_n AS VARCHAR) AS "row", t._ph_key AS key, t._ph_field AS field, '
             f"regexp_extract(t._ph_reason, '^[a-z_]+') AS code, "
-            f"t._ph_field || ': ' || t._ph_reason || CASE WHEN t._ph_shown <> '' AND NOT regexp_matches(t._ph_reason, "
+            # what a row is matched with is in the detail alone: its key would make each a kind of its own
+            f"t._ph_field || ': ' || CASE WHEN starts_with(t._ph_reason, 'match ') THEN split_part(t._ph_reason, ':', 1) "
+            f"ELSE t._ph_reason END || CASE WHEN t._ph_shown <> '' AND NOT regexp_matches(t._ph_reason, "
             f"'^(reference|map|required)') THEN ': ''' || {shape} || '''' ELSE '' END AS signature, "
             f"t._ph_reason AS detail, t._ph_raw AS raw FROM {out} t WHERE t._ph_outcome = {QUARANTINED}"
         )
@@ -145,9 +162,6 @@ def batch_rows(
                 f"WHERE t._ph_outcome = {LOADED} AND {loses}"
             )
         quarantined = fetch(duck, statement).cast(QUARANTINE)
-    matches, same_matches = None, 0
-    if settled.matched is not None:
-        inserts, matches, same_matches = split_matches(duck, inserts, settled.matched)
     return BatchRows(
         _in_order(inserts),
         _in_order(updates),
@@ -159,7 +173,6 @@ def batch_rows(
         merged_before,
         counts.excluded_by,
         None if matches is None else _in_order(matches),
-        same_matches,
     )
 
 
@@ -223,12 +236,11 @@ def write_rows(
     refused: list[tuple[int, RowsRefusedError]] = []
     inserted, replaced = enter_rows(target, entity, inserts, refused)
     fault_point("in copy")
-    same = 0
-    if rows.matches is not None and rows.matches.num_rows:
-        matches, entered, same, held = enter_matches(target, entity, rows.matches, refused)
-        inserts = pa.concat_tables([inserts, matches.select(inserts.column_names)])
-        inserted += entered
-        replaced |= held
+    matched = (
+        enter_matches(target, entity, rows.matches, refused)
+        if rows.matches is not None and rows.matches.num_rows
+        else None
+    )
     updated = _update(target, entity, rows.updates, refused)
     bad = {n for n, _ in refused}
     kept = without(inserts, bad)
@@ -249,6 +261,14 @@ def write_rows(
             ),
         )
     crosswalk = crosswalk.select(["old_id", "new_id"])
+    linked = crosswalk.slice(0, 0)
+    if matched is not None:
+        if matched.crosswalk.num_rows:
+            target.crosswalk(entity.name, part.part, matched.crosswalk)
+        if matched.renewed.num_rows:
+            target.renew_crosswalk(entity.name, part.part, matched.renewed)
+        linked = matched.crosswalk.select(["old_id", "new_id"])
+        linked = linked.append_column("replaced", pa.repeat(pa.scalar("t"), linked.num_rows))
     merged = (
         target.merge_crosswalk(entity.name, part.part, rows.merged) if rows.merged.num_rows else crosswalk.slice(0, 0)
     )
@@ -257,9 +277,13 @@ def write_rows(
     if refused:
         quarantined = pa.concat_tables([quarantined, refused_rows(duck, paths, entity, part, refused)])
     checksum = rows.unchanged_sum + checksum_of(kept["_ph_target_hash"]) + checksum_of(renewed["_ph_target_hash"])
+    same = 0
+    if matched is not None:
+        checksum, same = checksum + checksum_of(matched.hashes), matched.same
+        updated += matched.changed
     return Written(
-        inserted, updated + len(replaced) - same, merged.num_rows + rows.merged_before, quarantined,
-        pa.concat_tables([crosswalk, merged]), checksum, same,
+        inserted, updated + len(replaced), merged.num_rows + rows.merged_before, quarantined,
+        pa.concat_tables([crosswalk, merged, linked], promote_options="default"), checksum, same,
     )  # fmt: skip
 
 

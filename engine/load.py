@@ -340,7 +340,8 @@ class _Loading:
         """Settles a part's collisions and sorts its rows; None where the ledger has it. In the sorter's thread."""
         out, counts = transformed.result()
         fault_point("after transform")
-        settled = Settled(part, out, counts, self._settler.settle(part.part, out, part.rows), self._matched)
+        own = self._preparer.files(self._entity, part)[1] if self._matched else None
+        settled = Settled(part, out, counts, self._settler.settle(part.part, out, part.rows), self._matched, own)
         self._changes.update(counts.changes)
         if (self._entity.name, part.part, 1) in self._ledger:
             return None

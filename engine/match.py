@@ -2,7 +2,7 @@
 part one in which a matched row has the id of the target's row and the values that this will hold.
 
 What was decided is on disk and in the log before the first batch, what the target held then with it; a resumed load
-takes it up and never decides anew. Never matches a row that a job has carried over.
+takes it up and never decides anew. Never matches a row that the job itself has carried over.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from engine.check import CheckedEntity
 from engine.collisions import compared_parts, keyed_for_sure, marker_of
 from engine.compile import raw_sql, target_hash_sql
 from engine.faults import fault_point
+from engine.loaded import loaded_entity
 from engine.merge import Part
 from engine.query import LOADED, QUARANTINED, identifier, literal, read_parts
 from engine.stage import part_path, sync_folder
@@ -45,7 +46,7 @@ class Matched:
 
 def matched_path(paths: JobPaths, entity: str) -> Path:
     """Where it lies which rows of an entity the target holds already, once that is decided: n, outcome (one, several,
-    second), new_id, detail, unchanged, and under the names of their columns what the target's row held."""
+    second), whether an earlier job matched it (known), _ph_held, fields, detail, unchanged, and under the names of their columns what the target's row held."""
     return paths.stage / entity / "matched.parquet"
 
 
@@ -54,11 +55,13 @@ class Matching:
 
     def __init__(
         self, duck: duckdb.DuckDBPyConnection, paths: JobPaths, entity: CheckedEntity, parts: Sequence[Part],
-        existing: Path | None,
+        existing: Path | None, first: int = 0,
     ) -> None:  # fmt: skip
-        """`existing` is the entity's crosswalk as it was before, None where there was none."""
+        """`existing` is the entity's crosswalk as it was before, None where there was none; `first` the number in the stage
+        that the parts begin with."""
         self.entity = entity
         self._duck, self._paths, self._parts, self._existing = duck, paths, parts, existing
+        self._first = first
         self._columns = [f.column for f in entity.fields]
         self._folder = (parts[0].out.parent if parts else paths.transformed) / "match"
 
@@ -71,30 +74,26 @@ class Matching:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         held = self._folder / "held.parquet"
-        names = ["_ph_held", *(c.name for c in self._columns)]
-        assert self.entity.id_column is not None
+        names = ["_ph_held", "_ph_owner", *(c.name for c in self._columns)]
         with disk_errors(), pq.ParquetWriter(held, pa.schema([(n, pa.string()) for n in names])) as writer:
-            for batch in target.rows_held(
-                self.entity.target, self.entity.id_column, self._columns, marker_of(self.entity),
-                self.entity.plan.to if ours else None,
-            ):  # fmt: skip
+            for batch in target.rows_held(loaded_entity(self.entity), self._columns, marker_of(self.entity), ours=ours):
                 writer.write_batch(batch)
         there = f"read_parquet({literal(str(held))})"
         rungs = " UNION ALL ".join(self._rung(number, rule, there) for number, rule in enumerate(match.by))
         several = "" if match.several == "quarantine" else " WHERE fits = 1"
         takes = [f"{self._taken(c.name)} IS NOT DISTINCT FROM h.{identifier(c.name)}" for c in self._columns]
+        shown = f"{' AND '.join(takes)} AS unchanged{''.join(', h.' + identifier(c.name) for c in self._columns)}"
         statement = (
             f"WITH fit AS (SELECT * FROM ({rungs}) QUALIFY row_number() OVER (PARTITION BY n ORDER BY rung) = 1), "
             "ranked AS (SELECT *, first_value(key) OVER w AS winner, row_number() OVER w AS place FROM fit"
             f"{several} WINDOW w AS (PARTITION BY new_id, fits = 1 ORDER BY n)) "
-            "SELECT r.n, CASE WHEN r.fits > 1 THEN 'several' WHEN r.place > 1 THEN 'second' ELSE 'one' END AS outcome, "
-            "r.new_id AS _ph_held, r.fields, CASE WHEN r.fits > 1 THEN 'match several rows of the target' "
-            "ELSE 'match a row that another has: source key ' || r.winner END AS detail, "
-            f"{' AND '.join(takes) or 'true'} AS unchanged{''.join(', h.' + identifier(c.name) for c in self._columns)} "
-            f"FROM ranked r JOIN {there} h ON h._ph_held = r.new_id JOIN {self._rows()} t ON t._ph_n = r.n ORDER BY r.n"
+            "SELECT r.n, CASE WHEN r.fits > 1 THEN 'several' WHEN r.place > 1 OR h._ph_owner IS NOT NULL THEN 'second' ELSE 'one' END AS outcome, "
+            "false AS known, r.new_id AS _ph_held, r.fields, CASE WHEN r.fits > 1 THEN 'match several rows of the target' "
+            f"ELSE 'match a row that another has: source key ' || coalesce(h._ph_owner, r.winner) END AS detail, {shown} "
+            f"FROM ranked r JOIN {there} h ON h._ph_held = r.new_id JOIN {self._rows()} t ON t._ph_n = r.n{self._known(there, shown)} ORDER BY n"
         )
         _copy_durably(self._duck, statement, path)
-        found = dict(execute(self._duck, f"SELECT outcome, count(*) FROM {_read(path)} GROUP BY 1"))
+        found = dict(execute(self._duck, f"SELECT outcome, count(*) FROM {_read(path)} WHERE NOT known GROUP BY 1"))
         (compared,) = execute(self._duck, f"SELECT count(*) FROM {self._rows()}")[0]
         return Matched(compared, found.get("one", 0), found.get("several", 0) + found.get("second", 0))
 
@@ -102,22 +101,33 @@ class Matching:
         """The parts with what was decided. Parts that it doesn't concern are as they were."""
         with disk_errors():
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        touched = [n for (n,) in execute(self._duck, f"SELECT n FROM {_read(decided)} ORDER BY n")]
-        found, first, at = [], 0, 0
+        found, end = [], self._first
         for part in self._parts:
-            first, start = first + part.staged.rows, at
-            while at < len(touched) and touched[at] < first:
-                at += 1
-            found.append(part if at == start else self._rewritten(part, decided))
+            first, end = end, end + part.staged.rows
+            (touched,) = execute(self._duck, f"SELECT count(*) FROM {_read(decided)} WHERE n >= {first} AND n < {end}")[
+                0
+            ]
+            found.append(self._rewritten(part, decided) if touched else part)
         return found
 
-    def _rows(self) -> str:
-        """DuckDB SQL of the rows that would be inserted, the first of each source key."""
+    def _known(self, there: str, shown: str) -> str:
+        """A further SELECT of the rows that an earlier job matched: each is one with what it was one with then."""
+        if self._existing is None or not self._parts:
+            return ""
+        return (
+            f" UNION ALL SELECT t._ph_n, 'one', true, h._ph_held, '', '', {shown} FROM {self._rows(carried=True)} t "
+            f"JOIN read_parquet({literal(str(self._existing))}) e ON e.old_id = t._ph_key AND e.replaced = 't' "
+            f"JOIN {there} h ON h._ph_held = e.new_id"
+        )
+
+    def _rows(self, *, carried: bool = False) -> str:
+        """DuckDB SQL of the rows that would be inserted, with `carried` those too that an earlier job carried over, the first
+        of each source key."""
         if not self._parts:
             return f"(SELECT NULL::BIGINT AS _ph_n, NULL::VARCHAR AS _ph_key{''.join(f', NULL::VARCHAR AS {identifier(c.name)}' for c in self._columns)} WHERE false)"
-        carried = (
+        anti = (
             f" ANTI JOIN read_parquet({literal(str(self._existing))}) e ON e.old_id = p._ph_key"
-            if self._existing
+            if self._existing and not carried
             else ""
         )
         first = (
@@ -125,9 +135,7 @@ class Matching:
             if keyed_for_sure(self.entity)
             else " QUALIFY row_number() OVER (PARTITION BY _ph_key ORDER BY _ph_n) = 1"
         )
-        return (
-            f"(SELECT p.* FROM {read_parts(p.out for p in self._parts)} p{carried} WHERE _ph_outcome = {LOADED}{first})"
-        )
+        return f"(SELECT p.* FROM {read_parts(p.out for p in self._parts)} p{anti} WHERE _ph_outcome = {LOADED}{first})"
 
     def _rung(self, number: int, rule: Sequence[str], there: str) -> str:
         """A SELECT of the rows that fit by this rule: n, key, rung, fields, how many rows they fit, the lowest of those.
@@ -162,7 +170,8 @@ class Matching:
         entity = self.entity
         out = self._folder / part.out.name
         one, lost = "h.outcome = 'one'", "h.outcome <> 'one'"
-        values = [self._taken(c.name) for c in self._columns]
+        # what the second pass fills is not there yet
+        values = [f"t.{identifier(f.column.name)}" if f.deferred else self._taken(f.column.name) for f in entity.fields]
         own_id = None if entity.plan.id in ("sequence", "none") else "h._ph_held"
         replaced = [
             f"CASE WHEN {lost} THEN {QUARANTINED} ELSE t._ph_outcome END AS _ph_outcome",

@@ -68,7 +68,13 @@ def check_match(
                     f"{name!r} is no field of the entity{near(name, columns)}", where=f"{here}.match.{place}",
                     advice=f"it has: {listed(columns)}",
                 )  # fmt: skip
+    late = set(deferred)
     for name in by:
+        if name in late:
+            raise PlanError(
+                f"{name} is filled in the second pass, after rows are matched", where=f"{here}.match.by",
+                advice="match by columns that are filled in the first",
+            )  # fmt: skip
         if name in uncompared:
             raise PlanError(
                 f"{name} ({columns[name].type}) can't be compared by its text", where=f"{here}.match.by",
@@ -80,8 +86,3 @@ def check_match(
                 f"{name} ({columns[name].type}) isn't true or false", where=f"{here}.match.strictest",
                 advice="name flags only, such as an opt-out",
             )  # fmt: skip
-    for name in deferred:
-        raise PlanError(
-            f"{name} is filled in the second pass, which would write over what a matched row holds", where=f"{here}.match",
-            advice="leave the reference out, or move it in a job of its own",
-        )  # fmt: skip

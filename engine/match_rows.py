@@ -1,58 +1,117 @@
-"""Rows that the target held before, on their way into a batch: taken out of those to insert, and written over what is
-there in one go, with what it held kept for taking back."""
+"""Rows that the target held before, on their way into a batch: told from those to insert, and filled in the target by what
+it holds at that instant, with what that was kept for taking back."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import dataclass
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from connectors.protocols import RowsRefusedError
+from connectors.records import Fill, FilledRow
 from connectors.target import Target
 from engine.check import CheckedEntity
-from engine.query import literal
+from engine.loaded import loaded_entity
+from engine.prepare import Settled
+from engine.query import identifier, literal
 from engine.refusing import load_refusing
 from engine.transform import fetch
 
+GONE = "the row of the target that it is one with is gone"
 
-def split_matches(duck: duckdb.DuckDBPyConnection, inserts: pa.Table, matched: Path) -> tuple[pa.Table, pa.Table, int]:
-    """Of rows to insert: those that are new; those that the target held before, with _ph_same, which says whether it
-    holds already all that it will; and how many of those do. `matched` is as `engine.match` writes it."""
-    if not inserts.num_rows:
-        return inserts, inserts.append_column("_ph_same", pa.nulls(0, pa.bool_())), 0
-    numbers = inserts["_ph_n"]
-    low, high = pc.min(numbers).as_py(), pc.max(numbers).as_py()
-    found = fetch(
+
+@dataclass(frozen=True)
+class Entered:
+    """Matched rows that are in the target: the crosswalk of those that are new in it (old_id, new_id, source_hash,
+    target_hash, reference_hash, replaced), the hashes of those that an earlier job matched (old_id, source_hash,
+    target_hash), the hashes of all, and how many hold something else than before."""
+
+    crosswalk: pa.Table
+    renewed: pa.Table
+    hashes: pa.ChunkedArray
+    changed: int
+
+    @property
+    def same(self) -> int:
+        """How many hold what they held."""
+        return len(self.hashes) - self.changed
+
+
+def fill_rules(entity: CheckedEntity, *, deferred: bool = False) -> dict[str, Fill]:
+    """What a matched row takes over, by column: of the second pass where `deferred`, else of the first."""
+    match = entity.plan.match
+    assert match is not None
+    found = {}
+    for column in (f.column.name for f in entity.fields if f.deferred == deferred):
+        strict = match.strictest.get(column)
+        if isinstance(match.fill, tuple):
+            rule = Fill("over" if column in match.fill else "keep", strict)
+        else:
+            rule = Fill("over" if match.fill == "all" else "empty", strict)
+        if rule != Fill("keep"):
+            found[column] = rule
+    return found
+
+
+def matched_rows(
+    duck: duckdb.DuckDBPyConnection, entity: CheckedEntity, settled: Settled, rows: str, condition: str, new_id: str, known: str
+) -> pa.Table:  # fmt: skip
+    """The matched rows of a part, with the values that the source has: as a batch's updates, and _ph_same, whether it is
+    foreseen that nothing is filled, and _ph_known, whether an earlier job matched them. `rows` are a FROM of the part's
+    rows t and what was decided, m; `condition` picks those that enter, `new_id` and `known` are SQL over them."""
+    own = literal(str(settled.own or settled.out))
+    fields = "".join(f", o.{identifier(f.column.name)}" for f in entity.fields)
+    return fetch(
         duck,
-        f"SELECT n, unchanged FROM read_parquet({literal(str(matched))}) WHERE outcome = 'one' AND n BETWEEN {low} AND {high} ORDER BY n",
+        f"SELECT t._ph_n, t._ph_key, {new_id} AS _ph_id, t._ph_source_hash, t._ph_target_hash{fields}, "
+        f"coalesce(m.unchanged, false) AS _ph_same, {known} AS _ph_known {rows} JOIN read_parquet({own}) o ON o._ph_n = t._ph_n "
+        f"WHERE {condition}",
     )
-    place = pc.index_in(numbers, found["n"].combine_chunks().cast(numbers.type))
-    known = pc.is_valid(place)
-    matches = inserts.filter(known)
-    same = found["unchanged"].take(place.combine_chunks().drop_null())
-    return inserts.filter(pc.invert(known)), matches.append_column("_ph_same", same), pc.sum(same).as_py() or 0
 
 
 def enter_matches(
     target: Target, entity: CheckedEntity, rows: pa.Table, refused: list[tuple[int, RowsRefusedError]]
-) -> tuple[pa.Table, int, int, dict[tuple[str, ...], str]]:
-    """Writes matched rows over those that they are one with: the rows, how many are new after all (what they matched is
-    gone), how many of the others were the same, and what those held before, as JSON by identity. Those that the target
-    refuses go to `refused`."""
+) -> Entered:
+    """Fills the rows of the target that matched rows are one with. Those that the target refuses, or has no longer, go to
+    `refused`."""
     assert entity.id_column is not None
-    rows = rows.append_column(entity.id_column.name, rows["_ph_id"])
-    held: dict[tuple[str, ...], str] = {}
-    before = len(refused)
+    loaded, rules = loaded_entity(entity), fill_rules(entity)
+    done: dict[str, FilledRow] = {}
+    changed = 0
 
     def load(slice_: pa.Table) -> None:
+        nonlocal changed
         with target.savepoint():
-            found = target.upsert(entity.target, list(entity.written), entity.identity, slice_)
-        held.update(found)
+            found = target.fill(loaded, rules, slice_)
+        done.update(found.rows)
+        changed += found.changed
 
-    load_refusing(rows, load, refused)
-    ids = zip(rows["_ph_id"].to_pylist(), rows["_ph_same"].to_pylist(), strict=True)
-    same = sum(1 for new_id, unchanged in ids if unchanged and (new_id,) in held)
-    entered = int(rows.num_rows) - (len(refused) - before) - len(held)
-    return rows, entered, same, held
+    load_refusing(rows.append_column(entity.id_column.name, rows["_ph_id"]), load, refused)
+    bad = {n for n, _ in refused}
+    there = [key in done for key in rows["_ph_key"].to_pylist()]
+    refused += [
+        (n, RowsRefusedError("match", GONE))
+        for n, found in zip(rows["_ph_n"].to_pylist(), there, strict=True)
+        if not found and n not in bad
+    ]
+    rows = rows.filter(pa.array(there, pa.bool_()))
+    filled = [done[key] for key in rows["_ph_key"].to_pylist()]
+    table = pa.table(
+        {
+            "old_id": rows["_ph_key"],
+            "new_id": rows["_ph_id"],
+            "source_hash": rows["_ph_source_hash"],
+            "target_hash": pa.array([each.target_hash for each in filled], pa.string()),
+            "reference_hash": pa.array([each.reference_hash for each in filled], pa.string()),
+            "replaced": pa.array([each.held for each in filled], pa.string()),
+        }
+    )
+    known = rows["_ph_known"]
+    return Entered(
+        table.filter(pc.invert(known)),
+        table.filter(known).select(["old_id", "source_hash", "target_hash"]),
+        pa.chunked_array(table["target_hash"].chunks, pa.string()),
+        changed,
+    )

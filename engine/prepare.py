@@ -34,13 +34,15 @@ _CROSSWALK = pa.schema([(name, pa.string()) for name in CROSSWALK_COLUMNS])
 @dataclass(frozen=True)
 class Settled:
     """A part that is ready to load: staged, transformed, counted, which of its rows lost a collision, and where it
-    lies which the target held before (None where nothing is matched)."""
+    lies which the target held before (None where nothing is matched), with the part as it was before those were found
+    (None: `out` itself)."""
 
     part: PartStaged
     out: Path
     counts: Counts
     losers: Losers | None
     matched: Path | None = None
+    own: Path | None = None
 
 
 class Preparer:
@@ -161,9 +163,9 @@ class CrosswalkNotes:
             self._writer = pq.ParquetWriter(path, _CROSSWALK, compression="lz4")
 
     def add(self, rows: pa.Table) -> None:
-        """Adds old_id and new_id of rows that are in the target."""
+        """Adds rows that are in the target: old_id, new_id, and replaced where that is among them."""
         nulls = pa.nulls(rows.num_rows, pa.string())
-        columns = {name: rows[name] if name in ("old_id", "new_id") else nulls for name in CROSSWALK_COLUMNS}
+        columns = {name: rows[name] if name in rows.column_names else nulls for name in CROSSWALK_COLUMNS}
         with disk_errors():
             self._writer.write_table(pa.table(columns, schema=_CROSSWALK))
 

@@ -122,13 +122,15 @@ def _preview_entity(
         ctx.progress(Progress("preview", entity.name, staged, None))
     merged = merge_for_preview(ctx.paths, entity, whole, existing, settler)
     whole, path, matched = merged.parts, None, 0
+    owns = [p.out for p in whole]
     if entity.plan.match is not None and whole:
         matching = Matching(preparer.duck, ctx.paths, entity, whole, existing)
         path = preparer.folder(entity) / "matched.parquet"
         matched = matching.decide(ctx.target, path, ours=ours).matched
         whole, settler.matched = matching.parts(path), path
     parts = [
-        Settled(p.staged, p.out, p.counts, settler.settle(p.staged.part, p.out, p.staged.rows), path) for p in whole
+        Settled(p.staged, p.out, p.counts, settler.settle(p.staged.part, p.out, p.staged.rows), path, own)
+        for p, own in zip(whole, owns, strict=True)
     ]
     preparer.foresee_crosswalk(entity, parts, existing)
     clusters: Counter[tuple[str, str, str]] = Counter()
@@ -139,9 +141,9 @@ def _preview_entity(
     load = unchanged = joined = excluded = quarantined = lost = 0
     for settled in parts:
         rows = batch_rows(preparer.duck, ctx.paths, entity, settled, existing)
-        given = rows.matches.num_rows if rows.matches is not None else 0
-        load += rows.inserts.num_rows + rows.updates.num_rows + given - rows.same_matches
-        unchanged += rows.unchanged + rows.same_matches
+        linked = rows.matches["_ph_same"].to_pylist() if rows.matches is not None else []
+        load += rows.inserts.num_rows + rows.updates.num_rows + linked.count(False)
+        unchanged += rows.unchanged + linked.count(True)
         joined += rows.merged.num_rows + rows.merged_before
         excluded += rows.excluded
         quarantined += rows.quarantined.num_rows

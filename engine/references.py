@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from connectors.protocols import LedgerRow, RowsRefusedError
 from connectors.target import Target
@@ -19,6 +20,8 @@ from engine.batch import shown_key
 from engine.check import CheckedEntity
 from engine.compile import target_hash_sql
 from engine.context import Context
+from engine.loaded import loaded_entity
+from engine.match_rows import fill_rules
 from engine.merge import decided_path
 from engine.prepare import Preparer
 from engine.query import EXCLUDED, identifier, literal
@@ -45,6 +48,10 @@ def resolve_in(preparer: Preparer, entity: CheckedEntity, stage: Sequence[Path])
     hash_ = f"CASE WHEN {some} THEN q._ph_target_hash END"
     names = ", ".join(identifier(c) for c in columns)
     listed = ", ".join(f"q.{identifier(c)}" for c in columns)
+    replaced, wanted = "CAST(NULL AS VARCHAR)", f"replace(x.reference_hash, '-', '') IS DISTINCT FROM {hash_}"
+    if entity.plan.match is not None:
+        # a matched row is filled by what it holds then, and what the source lacks takes nothing from it
+        replaced, wanted = "x.replaced", f"CASE WHEN x.replaced = 't' THEN {some} ELSE {wanted} END"
     out = preparer.folder(entity) / "references.parquet"
     execute(
         preparer.duck,
@@ -52,7 +59,7 @@ def resolve_in(preparer: Preparer, entity: CheckedEntity, stage: Sequence[Path])
         f"COPY (WITH p AS MATERIALIZED (SELECT _ph_n, _ph_key, _ph_outcome, _ph_target_hash, _ph_changes, {names} "
         f"FROM ({query.over(*stage)}) AS q), q AS MATERIALIZED ({_of_clusters(preparer, entity)}), "
         f"r AS (SELECT q._ph_n, q._ph_key, x.new_id AS _ph_id, {hash_} AS _ph_target_hash, {listed}, q._ph_changes, "
-        f"q._ph_outcome <> {EXCLUDED} AND replace(x.reference_hash, '-', '') IS DISTINCT FROM {hash_} AS _ph_set "
+        f"{replaced} AS _ph_replaced, q._ph_outcome <> {EXCLUDED} AND {wanted} AS _ph_set "
         f"FROM q JOIN read_parquet({crosswalk}) x ON x.old_id = q._ph_key WHERE x.merged IS DISTINCT FROM 't') "
         f"SELECT * FROM r WHERE _ph_set OR _ph_changes IS NOT NULL ORDER BY _ph_n) "
         f"TO {literal(str(out))} (FORMAT parquet, COMPRESSION lz4)",
@@ -113,7 +120,7 @@ def rows_to_fill(
     these = f"read_parquet({literal(str(resolved))}) WHERE _ph_n >= {first} AND _ph_n < {end}"
     rows = fetch(
         preparer.duck,
-        f"SELECT _ph_n, _ph_key, _ph_id, _ph_target_hash, {listed} FROM {these} AND _ph_set ORDER BY _ph_n",
+        f"SELECT _ph_n, _ph_key, _ph_id, _ph_target_hash, _ph_replaced, {listed} FROM {these} AND _ph_set ORDER BY _ph_n",
     )
     missing = dict(
         execute(preparer.duck, f"SELECT c, count(*) FROM (SELECT unnest(_ph_changes) AS c FROM {these}) GROUP BY 1")
@@ -127,6 +134,9 @@ def fill_rows(target: Target, entity: CheckedEntity, rows: pa.Table, missing: di
     assert entity.id_column is not None
     columns = [f.column.name for f in entity.deferred]
     refused: list[tuple[int, RowsRefusedError]] = []
+    matched = pc.equal(pc.fill_null(rows["_ph_replaced"], "f"), "t")
+    filled = _fill_matched(target, entity, rows.filter(matched), refused)
+    rows = rows.filter(pc.invert(matched))
 
     def fill(slice_: pa.Table) -> None:
         with target.savepoint():
@@ -141,4 +151,28 @@ def fill_rows(target: Target, entity: CheckedEntity, rows: pa.Table, missing: di
         )
     if refused:
         missing[f"{', '.join(columns)}: refused by the target, left empty"] = len(refused)
-    return int(kept.num_rows)
+    return int(kept.num_rows) + filled
+
+
+def _fill_matched(
+    target: Target, entity: CheckedEntity, rows: pa.Table, refused: list[tuple[int, RowsRefusedError]]
+) -> int:
+    """The same of rows that the target held before, by what each holds: how many hold another reference now."""
+    if not rows.num_rows:
+        return 0
+    loaded, rules = loaded_entity(entity), fill_rules(entity, deferred=True)
+    noted: dict[str, str | None] = {}
+    changed = 0
+
+    def fill(slice_: pa.Table) -> None:
+        nonlocal changed
+        with target.savepoint():
+            found = target.fill(loaded, rules, slice_)
+        noted.update({key: row.reference_hash for key, row in found.rows.items()})
+        changed += found.changed
+
+    load_refusing(rows, fill, refused)
+    if noted:
+        hashes = pa.array(list(noted.values()), pa.string())
+        target.note_references(entity.name, pa.table({"old_id": list(noted), "reference_hash": hashes}))
+    return changed

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import duckdb
 import pyarrow as pa
@@ -19,7 +18,7 @@ from engine.check import CheckedEntity, CheckedPlan, check_readable
 from engine.context import Context
 from engine.plan import parse_plan
 from engine.prepare import Preparer
-from engine.query import LOADED, literal
+from engine.query import LOADED
 from engine.retried_rows import stage_rows, write_stage_rows
 from engine.retry_plan import changed_fields
 from engine.stager import recorded_parts
@@ -54,23 +53,19 @@ class Compared:
     notes: tuple[str, ...] = ()
 
 
-def choose_sample(duck: duckdb.DuckDBPyConnection, size: int, matched: Path | None = None) -> list[Sampled]:
+def choose_sample(duck: duckdb.DuckDBPyConnection, size: int, *, matched: bool = False) -> list[Sampled]:
     """At most `size` rows of the entity whose tables `staged`, `carried`, `held` and `kept` verification has made: of
     those that this job wrote and the target still has, and that no sync left as they were edited, the first by a hash
     of their source key, so the same each time. Rows that went into one with others are left out: what that holds comes
-    from all of them; so are those of `matched`, which hold what the target held before too."""
-    own = (
-        f"AND s.n NOT IN (SELECT n FROM read_parquet({literal(str(matched))}) WHERE outcome = 'one') "
-        if matched
-        else ""
-    )
+    from all of them. So are, with `matched`, rows that the target held before: they hold more than the source says."""
+    there = "AND c.replaced = 'f' " if matched else ""
     found = execute(
         duck,
         "SELECT s.n, s.key, c.new_id, c.found_hash = c.target_hash, c.found_reference IS NOT DISTINCT FROM c.reference_hash "
         "FROM (SELECT key, min(n) AS n FROM staged GROUP BY key HAVING count(*) = 1 AND bool_and(wanted) AND min(n) IS NOT NULL) s "
         "JOIN carried c ON c.old_id = s.key WHERE c.own = 't' AND c.found_hash IS NOT NULL "
         "AND c.new_id NOT IN (SELECT new_id FROM carried WHERE merged = 't') "
-        f"{own}AND s.key NOT IN (SELECT key FROM held) AND s.key NOT IN (SELECT old_id FROM kept) ORDER BY md5(s.key), s.key LIMIT {int(size)}",
+        f"{there}AND s.key NOT IN (SELECT key FROM held) AND s.key NOT IN (SELECT old_id FROM kept) ORDER BY md5(s.key), s.key LIMIT {int(size)}",
     )
     return [Sampled(*row) for row in found]
 

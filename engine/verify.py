@@ -23,7 +23,6 @@ from engine.context import Context, Progress
 from engine.faults import fault_point
 from engine.generation import LastCount, last_count, open_generation, open_redrive
 from engine.loaded import loaded_entity
-from engine.match import matched_path
 from engine.persist import persist
 from engine.prepare import Preparer
 from engine.query import literal
@@ -103,8 +102,7 @@ def verify(ctx: Context, *, ask_source: bool = True, sample: int = SAMPLE_ROWS) 
             ctx.progress(Progress("verify", entity.name))
             act = partial(_verify_entity, ctx, preparer, entity, ask_source)
             entities.append(persist(ctx, f"verifying {entity.name}", act, again))
-            matched = matched_path(ctx.paths, entity.name)
-            samples.append(choose_sample(preparer.duck, sample, matched if matched.exists() else None))
+            samples.append(choose_sample(preparer.duck, sample, matched=entity.plan.match is not None))
         for n, entity in enumerate(ctx.checked.entities):  # after all: references need each other's crosswalks
             if samples[n]:
                 compare = partial(compare_sample, ctx, preparer, entity, samples[n])

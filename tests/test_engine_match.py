@@ -20,6 +20,7 @@ from sample_data.servers import Database, PostgresServer
 from tests.engine_jobs import EngineJob, copied, reconciled, sqlite_source
 from workspace.errors import PlanError, UsageError
 from workspace.events import RowsMatched
+from workspace.state import state_at
 
 SOURCE = """
 CREATE TABLE contacts(id integer primary key, name text, email text, phone text, ext text, out text);
@@ -78,7 +79,7 @@ ALL = {
     "quarantine": "SELECT key, code, signature, detail FROM packhorse.quarantine",
 }  # fmt: skip
 QUARANTINED = [
-    "5\tmatch\temail: match a row that another has: source key 1\tmatch a row that another has: source key 1",
+    "5\tmatch\temail: match a row that another has\tmatch a row that another has: source key 1",
     "6\tmatch\text: match several rows of the target\tmatch several rows of the target",
     "8\tunique\temail: unique people_email, held by a row that is marked as deleted\t"
     "unique people_email, held by a row that is marked as deleted",
@@ -116,10 +117,12 @@ def test_matched_rows_take_over_what_is_empty(job: EngineJob, cloud: psycopg.Con
         outcome = load(ctx)
         result = verify(ctx)
         (found,) = [e.event for e in ctx.workspace.events(types=[RowsMatched])]
+        entities = state_at(ctx.workspace).progress.entities
     assert result.ok, [each.problems for each in result.entities]
     assert (foreseen.matched, foreseen.load, foreseen.unchanged, foreseen.quarantined) == (3, 5, 1, 3)
     assert isinstance(found, RowsMatched)
     assert (found.compared, found.matched, found.contested) == (9, 3, 2)
+    assert (entities["contacts"].to_dict()["matched"], entities["notes"].to_dict()["matched"]) == (3, None)
     assert (outcome.read, outcome.inserted, outcome.updated, outcome.unchanged, outcome.quarantined) == (13, 7, 2, 1, 3)
     assert there(cloud) == [
         "501\tAnna\tAna@X.example\t111\t\\N\tt\tkept",
@@ -194,7 +197,7 @@ def test_a_later_job_leaves_what_is_matched(job: EngineJob, cloud: psycopg.Conne
 
 def test_what_cannot_be_is_refused(job: EngineJob, cloud: psycopg.Connection[Any]) -> None:
     for old, new, words in (
-        ("[[ext], [email]]", "emial", "'emial' is no field of the entity, did you mean email"),
+        ("[[ext], [email]]", "emial", "'emial' is no field of the entity .did you mean 'email'"),
         ("{opt_out: true}", "{name: true}", r"name \(text\) isn't true or false"),
         ("id: sequence", "id: sequence\n    write: upsert", "match and `write: upsert`"),
         ("id: sequence", "id: sequence\n    merge: {same: email}", "match and merge"),

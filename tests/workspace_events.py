@@ -76,6 +76,7 @@ EVENTS: dict[type[ev.Event], st.SearchStrategy[Any]] = {
         facts,
     ),
     ev.PartStaged: st.builds(ev.PartStaged, name, st.integers(0, 600), count, key, key, st.just("ab" * 32), count),
+    ev.RowsMatched: st.builds(ev.RowsMatched, name, count, count, count, count, name),
     ev.DuplicatesFound: st.builds(ev.DuplicatesFound, name, count, count, count, count, count, name),
     ev.StageCompleted: st.builds(ev.StageCompleted, name, count, count, st.booleans()),
     ev.BatchCommitted: st.builds(

@@ -20,6 +20,7 @@ from workspace.events import (
     PartStaged,
     QuarantineSeen,
     RowsDropped,
+    RowsMatched,
     StageCompleted,
 )
 
@@ -49,7 +50,8 @@ class Failure:
 class EntityProgress:
     """One entity. `counts` are those of the equation; `filled` counts references filled in the second pass;
     `plan_versions` how many batches each plan version moved. Of a batch that was taken back, which `undone` has,
-    only the rows that stay count: they are loaded. `kept` counts rows that syncs left as they were edited in the target."""
+    only the rows that stay count: they are loaded. `kept` counts rows that syncs left as they were edited in the target,
+    `matched` those that are one with a row which the target held before (None where the plan matches none)."""
 
     staged_rows: int = 0
     staged_bytes: int = 0
@@ -67,6 +69,7 @@ class EntityProgress:
     completed: bool = False
     undone: Numbered[BatchUndone] = field(default_factory=Numbered)
     kept: int = 0
+    matched: int | None = None
 
     @property
     def dropped(self) -> int:
@@ -106,6 +109,8 @@ class EntityProgress:
                 return self._with_clusters(event.batch, event.clusters)
             case QuarantineSeen():
                 return self._with_failure(event)
+            case RowsMatched():
+                return replace(self, matched=event.matched)
             case EntityCompleted():
                 return replace(self, completed=True)
             case _:
@@ -260,6 +265,7 @@ class EntityProgress:
             "counts": self.counts.to_dict(),
             "excluded_by": self.excluded_by,
             "references_filled": self.filled,
+            "matched": self.matched,
             "seconds": round(self.seconds, 3),
             "recovered": self.recovered,
             "plan_versions": {str(version): self.plan_versions[version] for version in sorted(self.plan_versions)},

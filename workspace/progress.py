@@ -33,6 +33,7 @@ from workspace.events import (
     QuestionAsked,
     RetryMade,
     RowsDropped,
+    RowsMatched,
     StageCompleted,
     SyncStarted,
     UndoStarted,
@@ -178,7 +179,7 @@ class Progress:
                 return replace(self, phase="sync", phases={**self.phases, "sync": at})
             case BatchUndone() | BatchRetried() | BatchSynced():
                 return replace(self, verified=None, verification={})._with_entity(event.entity, event)
-            case PartStaged() | StageCompleted() | QuarantineSeen() | RowsDropped() | EntityCompleted():
+            case PartStaged() | StageCompleted() | RowsMatched() | QuarantineSeen() | RowsDropped() | EntityCompleted():
                 return self._with_entity(event.entity, event)
             case QuestionAsked():
                 rungs = dict(self.rungs)

@@ -72,8 +72,10 @@ def show_counts(console: Console, preview: Preview) -> None:
 def show_failures(console: Console, entity: EntityPreview) -> None:
     """What would be quarantined, what collides, and what changes on the way, of one entity."""
     left_out = {reason: count for reason, count in entity.excluded_by.items() if reason != "where"}
-    if entity.clusters or entity.changes or entity.duplicates or left_out:
+    if entity.clusters or entity.changes or entity.duplicates or entity.matched or left_out:
         console.print(f"\n{entity.entity}", style="bold")
+    if entity.matched:
+        console.print(f"  {entity.matched:>9,} matched with rows already there")
     for reason, count in left_out.items():
         console.print(f"  {count:>9,} excluded: {visible(reason, 60)}")
     for cluster in entity.clusters[:_MOST]:

@@ -50,12 +50,16 @@ def show(console: Console, job: str, state: State, holder: str | None) -> None:
 
 
 def show_entities(console: Console, progress: Progress) -> None:
-    """The equation, a row an entity and the sum; rows without an outcome, and those among the quarantined that were
-    dropped, are shown where there are any."""
+    """The equation, a row an entity and the sum; rows without an outcome, those among the loaded that were matched
+    with rows already there, and those among the quarantined that were dropped, are shown where there are any."""
     dropped = sum(entity.dropped for entity in progress.entities.values())
+    matches = [entity.matched for entity in progress.entities.values() if entity.matched is not None]
 
     def gave_up(rows: int) -> list[int]:
         return [rows] if dropped else []
+
+    def linked(rows: int | None) -> list[int | None]:
+        return [rows] if matches else []
 
     names = ["read", "loaded", "merged", "excluded", "quarantined", *(["missing"] if progress.counts.missing else [])]
     rows = []
@@ -64,9 +68,21 @@ def show_entities(console: Console, progress: Progress) -> None:
         done = "all" if entity.completed else f"{len(entity.batches)} of {parts}"
         if entity.undone:
             done += f", {len(entity.undone)} taken back"
-        rows.append([name, *(getattr(entity.counts, each) for each in names), *gave_up(entity.dropped), done])
-    total = ["all", *(getattr(progress.counts, each) for each in names), *gave_up(dropped), ""]
-    headings = [Heading("entity"), *map(number, [*names, *(["dropped"] if dropped else [])]), Heading("batches")]
+        rows.append(
+            [
+                name,
+                *(getattr(entity.counts, each) for each in names),
+                *linked(entity.matched),
+                *gave_up(entity.dropped),
+                done,
+            ]
+        )
+    total = ["all", *(getattr(progress.counts, each) for each in names), *linked(sum(matches)), *gave_up(dropped), ""]
+    headings = [
+        Heading("entity"),
+        *map(number, [*names, *(["matched"] if matches else []), *(["dropped"] if dropped else [])]),
+        Heading("batches"),
+    ]
     show_table(console, headings, rows, total=total)
 
 
