@@ -37,7 +37,8 @@ def verify(
 
     JSON: `job`, `ok`, and `entities`, a list of objects with `entity`, `source`, `target`, `read`, `counted`
     (by the source, or null), `loaded`, `merged`, `excluded`, `quarantined` (of which `dropped`), `compared` (rows
-    of the sample), `problems`, `notes`.
+    of the sample), `problems`, `notes`, `matched` (of those loaded, rows that the target held before; null where the plan
+    matches none).
     """
     from engine.check import check_readable
     from engine.verify import verify as reconcile

@@ -16,12 +16,14 @@ from psycopg import sql
 from connectors.grants import Grant, TableUse
 from connectors.postgres_catalogue import read_catalogue
 from connectors.postgres_grants import target_grants
-from connectors.postgres_match import fill_statement, filled_statement, held_statement, locked_statement, same_row_of
+from connectors.postgres_match import (
+    fill_statement, filled_statement, held_statement, locked_statement, same_row_of, strayed_statement,
+)  # fmt: skip
 from connectors.postgres_measures import PostgresMeasures
 from connectors.postgres_rows import MERGED, found_row, held_json, name_of, same_row, shown_id
 from connectors.postgres_undo_list import PostgresUndoList
 from connectors.protocols import Catalogue, Column, Kind, Table, TargetLostError, UniqueKey
-from connectors.records import FOUND_COLUMNS, EditedRow, Fill, Filled, FilledRow, LoadedEntity
+from connectors.records import FIT, FOUND_COLUMNS, EditedRow, Fill, Filled, FilledRow, LoadedEntity
 from workspace.errors import JobFailedError
 
 _NOT_DELETED = {Kind.BOOLEAN: "false", Kind.INTEGER: "0"}
@@ -199,11 +201,15 @@ class PostgresTarget(PostgresMeasures):
             )
             return cursor.rowcount
 
-    def fill(self, entity: LoadedEntity, rules: Mapping[str, Fill], rows: pa.Table) -> Filled:
+    def fill(
+        self, entity: LoadedEntity, rules: Mapping[str, Fill], rows: pa.Table, by: Sequence[Sequence[str]] = ()
+    ) -> Filled:
         """Locks rows found by their id, and fills columns of them as `rules` say; see `Target.fill`."""
         identity = [column.name for column in entity.identity]
-        self.stand_by(entity.table, [*identity, *rules], rows, [_SOURCE_KEY])
+        self.stand_by(entity.table, [*identity, *rules], rows, [_SOURCE_KEY, *([FIT] if by else [])])
         held = {key: before for key, before, *_ in self.read(locked_statement(entity, _SOURCE_KEY))}
+        if by:  # once they are locked: nobody changes them now
+            self.execute(strayed_statement(entity, by))
         found = sql.SQL("(pg_temp.packhorse_rows r JOIN {} t ON {})").format(name_of(entity.table), same_row_of(entity))
         self._keep_before(found, _SOURCE_KEY, held_json(entity.table))
         changed = self.execute(fill_statement(entity, rules)) if rules else 0

@@ -11,7 +11,7 @@ from psycopg import sql
 
 from connectors.postgres_rows import MERGED, found_row, held_json, name_of, shown_id
 from connectors.protocols import Column
-from connectors.records import Fill, LoadedEntity
+from connectors.records import FIT, Fill, LoadedEntity
 
 _OWNED = """
 LEFT JOIN {crosswalk} x ON x.entity_id = {entity} AND x.new_id = {id} AND NOT ({merged})
@@ -56,6 +56,22 @@ def held_statement(
 def locked_statement(entity: LoadedEntity, key: str) -> sql.Composed:
     """A SELECT that locks the rows which packhorse_rows is about to fill: source key, what each holds, its hashes."""
     return _filled(entity, key, sql.SQL("({})::text").format(held_json(entity.table)), sql.SQL("FOR UPDATE OF t"))
+
+
+def strayed_statement(entity: LoadedEntity, by: Sequence[Sequence[str]]) -> sql.Composed:
+    """The DELETE of rows to fill whose target row no longer holds what made them fit; see FIT."""
+    fits = sql.SQL(" ").join(
+        sql.SQL("WHEN {} THEN {} || concat_ws(chr(31), {})").format(
+            sql.Literal(f"{n}:"),
+            sql.Literal(f"{n}:"),
+            sql.SQL(", ").join(sql.SQL("t.{}::text").format(sql.Identifier(c)) for c in rule),
+        )
+        for n, rule in enumerate(by)
+    )
+    return sql.SQL(
+        "DELETE FROM pg_temp.packhorse_rows r USING {table} t WHERE {same} AND {fit} IS NOT NULL "
+        "AND {fit} <> CASE substring({fit} FROM '^[0-9]+:') {fits} END"
+    ).format(table=name_of(entity.table), same=same_row_of(entity), fit=sql.Identifier("r", FIT), fits=fits)
 
 
 def filled_statement(entity: LoadedEntity, key: str) -> sql.Composed:

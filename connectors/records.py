@@ -77,6 +77,11 @@ class LoadedEntity:
     """The columns that a row which is taken back gets back."""
 
 
+FIT = "_ph_fit"
+"""The column of rows to fill that says what made them fit: the number of the rule, a colon, and what the target's row held
+in the rule's columns, as text, joined with U+001F; NULL for rows that need not fit."""
+
+
 @dataclass(frozen=True)
 class Fill:
     """What a row of the target takes over into a column: the source's value where it holds nothing (`empty`), where the

@@ -167,7 +167,9 @@ class SqlTarget(SqlSynced):
         """Not to be had here: a plan that matches rows is refused for such a target."""
         raise NotImplementedError
 
-    def fill(self, entity: LoadedEntity, rules: Mapping[str, Fill], rows: pa.Table) -> Filled:
+    def fill(
+        self, entity: LoadedEntity, rules: Mapping[str, Fill], rows: pa.Table, by: Sequence[Sequence[str]] = ()
+    ) -> Filled:
         """Not to be had here: a plan that matches rows is refused for such a target."""
         raise NotImplementedError
 

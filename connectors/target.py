@@ -99,9 +99,12 @@ class Target(LaterGenerations, Protocol):
         as deleted are left out. `ours`: our records are in the target."""
         ...
 
-    def fill(self, entity: LoadedEntity, rules: Mapping[str, Fill], rows: pa.Table) -> Filled:
+    def fill(
+        self, entity: LoadedEntity, rules: Mapping[str, Fill], rows: pa.Table, by: Sequence[Sequence[str]] = ()
+    ) -> Filled:
         """Locks rows found by their id, and fills columns of them as `rules` say, by what they hold at that instant; rows
-        that aren't there are left out. What rows of other jobs held is kept, by the source key that `rows` has in _ph_key.
+        that aren't there are left out. So are, where `by` gives rules of columns, those that hold something else in them than
+        `rows` says in FIT. What rows of other jobs held is kept, by the source key that `rows` has in _ph_key.
         RowsRefusedError as for `update`."""
         ...
 

@@ -101,8 +101,8 @@ def batch_rows(
     loses = 'l."index" IS NOT NULL' if settled.losers else "false"
     new = "true"
     if settled.matched is not None:
-        decided = f"(SELECT n, unchanged FROM read_parquet({literal(str(settled.matched))}) WHERE outcome = 'one')"
-        rows, new = f"{rows}LEFT JOIN {decided} m ON m.n = t._ph_n ", "m.n IS NULL"
+        decided = f"(SELECT * FROM read_parquet({literal(str(settled.matched))}) WHERE _ph_outcome = 'one')"
+        rows, new = f"{rows}LEFT JOIN {decided} m ON m._ph_n = t._ph_n ", "m._ph_n IS NULL"
     found = f"{enters} AND NOT {loses} AND NOT {new}", "t._ph_id", "false"
     if existing is None:
         inserts = fetch(duck, f"SELECT {head('t._ph_id')} {rows} WHERE {enters} AND NOT {loses} AND {new}")

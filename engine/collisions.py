@@ -250,7 +250,7 @@ class Settler:
         as_id = f", _ph_held AS {identifier(column.name)}" if column else ""
         keys = ", ".join(f"CAST({part} AS VARCHAR) AS k{i}" for i, part in enumerate(check.parts))
         where = f"WHERE {check.where}" if check.where else ""
-        own = f"SELECT {keys}, 'false' AS deleted, n FROM (SELECT *{as_id} FROM read_parquet({literal(str(self.matched))}) WHERE outcome = 'one') AS r {where}"
+        own = f"SELECT {keys}, 'false' AS deleted, _ph_n AS n FROM (SELECT *{as_id} FROM read_parquet({literal(str(self.matched))}) WHERE _ph_outcome = 'one') AS r {where}"
         if not held:
             return f"({own})"
         return f"({own} UNION ALL SELECT * FROM ({held}) x ANTI JOIN ({own}) o USING ({ks}))"

@@ -37,7 +37,8 @@ from workspace.paths import JobPaths
 
 @dataclass(frozen=True)
 class Matched:
-    """How many rows were looked at, are one with a row of the target, and fit several or one that another has."""
+    """How many rows were looked at, are one with a row of the target (those that an earlier job matched too), and fit
+    several or one that another has."""
 
     compared: int
     matched: int
@@ -45,8 +46,9 @@ class Matched:
 
 
 def matched_path(paths: JobPaths, entity: str) -> Path:
-    """Where it lies which rows of an entity the target holds already, once that is decided: n, outcome (one, several,
-    second), whether an earlier job matched it (known), _ph_held, fields, detail, unchanged, and under the names of their columns what the target's row held."""
+    """Where it lies which rows of an entity the target holds already, once that is decided: _ph_n, _ph_outcome (one,
+    several, second), whether an earlier job matched it (_ph_known), _ph_held, _ph_rung (the rule that decided, NULL where _ph_known), _ph_field,
+    _ph_detail, _ph_same (nothing is filled), and under the names of their columns what the target's row held."""
     return paths.stage / entity / "matched.parquet"
 
 
@@ -82,20 +84,21 @@ class Matching:
         rungs = " UNION ALL ".join(self._rung(number, rule, there) for number, rule in enumerate(match.by))
         several = "" if match.several == "quarantine" else " WHERE fits = 1"
         takes = [f"{self._taken(c.name)} IS NOT DISTINCT FROM h.{identifier(c.name)}" for c in self._columns]
-        shown = f"{' AND '.join(takes)} AS unchanged{''.join(', h.' + identifier(c.name) for c in self._columns)}"
+        shown = f"{' AND '.join(takes)} AS _ph_same{''.join(', h.' + identifier(c.name) for c in self._columns)}"
         statement = (
             f"WITH fit AS (SELECT * FROM ({rungs}) QUALIFY row_number() OVER (PARTITION BY n ORDER BY rung) = 1), "
             "ranked AS (SELECT *, first_value(key) OVER w AS winner, row_number() OVER w AS place FROM fit"
             f"{several} WINDOW w AS (PARTITION BY new_id, fits = 1 ORDER BY n)) "
-            "SELECT r.n, CASE WHEN r.fits > 1 THEN 'several' WHEN r.place > 1 OR h._ph_owner IS NOT NULL THEN 'second' ELSE 'one' END AS outcome, "
-            "false AS known, r.new_id AS _ph_held, r.fields, CASE WHEN r.fits > 1 THEN 'match several rows of the target' "
-            f"ELSE 'match a row that another has: source key ' || coalesce(h._ph_owner, r.winner) END AS detail, {shown} "
-            f"FROM ranked r JOIN {there} h ON h._ph_held = r.new_id JOIN {self._rows()} t ON t._ph_n = r.n{self._known(there, shown)} ORDER BY n"
+            "SELECT r.n AS _ph_n, CASE WHEN r.fits > 1 THEN 'several' WHEN r.place > 1 OR h._ph_owner IS NOT NULL THEN 'second' ELSE 'one' END AS _ph_outcome, "
+            "false AS _ph_known, r.new_id AS _ph_held, r.rung AS _ph_rung, r.fields AS _ph_field, CASE WHEN r.fits > 1 THEN 'match several rows of the target' "
+            f"ELSE 'match a row that another has: source key ' || coalesce(h._ph_owner, r.winner) END AS _ph_detail, {shown} "
+            f"FROM ranked r JOIN {there} h ON h._ph_held = r.new_id JOIN {self._rows()} t ON t._ph_n = r.n{self._known(there, shown)} ORDER BY _ph_n"
         )
         _copy_durably(self._duck, statement, path)
-        found = dict(execute(self._duck, f"SELECT outcome, count(*) FROM {_read(path)} WHERE NOT known GROUP BY 1"))
+        found = dict(execute(self._duck, f"SELECT _ph_outcome, count(*) FROM {_read(path)} GROUP BY 1"))
+        (known,) = execute(self._duck, f"SELECT count(*) FROM {_read(path)} WHERE _ph_known")[0]
         (compared,) = execute(self._duck, f"SELECT count(*) FROM {self._rows()}")[0]
-        return Matched(compared, found.get("one", 0), found.get("several", 0) + found.get("second", 0))
+        return Matched(compared + known, found.get("one", 0), found.get("several", 0) + found.get("second", 0))
 
     def parts(self, decided: Path) -> list[Part]:
         """The parts with what was decided. Parts that it doesn't concern are as they were."""
@@ -104,9 +107,8 @@ class Matching:
         found, end = [], self._first
         for part in self._parts:
             first, end = end, end + part.staged.rows
-            (touched,) = execute(self._duck, f"SELECT count(*) FROM {_read(decided)} WHERE n >= {first} AND n < {end}")[
-                0
-            ]
+            within = f"_ph_n >= {first} AND _ph_n < {end}"
+            (touched,) = execute(self._duck, f"SELECT count(*) FROM {_read(decided)} WHERE {within}")[0]
             found.append(self._rewritten(part, decided) if touched else part)
         return found
 
@@ -115,7 +117,7 @@ class Matching:
         if self._existing is None or not self._parts:
             return ""
         return (
-            f" UNION ALL SELECT t._ph_n, 'one', true, h._ph_held, '', '', {shown} FROM {self._rows(carried=True)} t "
+            f" UNION ALL SELECT t._ph_n, 'one', true, h._ph_held, NULL, '', '', {shown} FROM {self._rows(carried=True)} t "
             f"JOIN read_parquet({literal(str(self._existing))}) e ON e.old_id = t._ph_key AND e.replaced = 't' "
             f"JOIN {there} h ON h._ph_held = e.new_id"
         )
@@ -169,14 +171,14 @@ class Matching:
     def _rewritten(self, part: Part, decided: Path) -> Part:
         entity = self.entity
         out = self._folder / part.out.name
-        one, lost = "h.outcome = 'one'", "h.outcome <> 'one'"
+        one, lost = "h._ph_outcome = 'one'", "h._ph_outcome <> 'one'"
         # what the second pass fills is not there yet
         values = [f"t.{identifier(f.column.name)}" if f.deferred else self._taken(f.column.name) for f in entity.fields]
         own_id = None if entity.plan.id in ("sequence", "none") else "h._ph_held"
         replaced = [
             f"CASE WHEN {lost} THEN {QUARANTINED} ELSE t._ph_outcome END AS _ph_outcome",
-            f"CASE WHEN {lost} THEN h.fields ELSE t._ph_field END AS _ph_field",
-            f"CASE WHEN {lost} THEN h.detail ELSE t._ph_reason END AS _ph_reason",
+            f"CASE WHEN {lost} THEN h._ph_field ELSE t._ph_field END AS _ph_field",
+            f"CASE WHEN {lost} THEN h._ph_detail ELSE t._ph_reason END AS _ph_reason",
             f"CASE WHEN {lost} THEN '' ELSE t._ph_shown END AS _ph_shown",
             f"CASE WHEN {lost} THEN s.raw ELSE t._ph_raw END AS _ph_raw",
             f"CASE WHEN {one} THEN h._ph_held ELSE t._ph_id END AS _ph_id",
@@ -190,7 +192,7 @@ class Matching:
         execute(
             self._duck,
             f"COPY (SELECT t.* REPLACE ({', '.join(replaced)}) FROM read_parquet({literal(str(part.out))}) t "
-            f"LEFT JOIN {_read(decided)} h ON h.n = t._ph_n "
+            f"LEFT JOIN {_read(decided)} h ON h._ph_n = t._ph_n "
             f"LEFT JOIN (SELECT _ph_n, {raw_sql(entity)} AS raw FROM read_parquet({stage})) s ON s._ph_n = t._ph_n AND {lost} "
             f"ORDER BY t._ph_n) TO {literal(str(out))} (FORMAT parquet, COMPRESSION lz4)",
         )

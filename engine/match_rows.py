@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connectors.protocols import RowsRefusedError
-from connectors.records import Fill, FilledRow
+from connectors.records import FIT, Fill, FilledRow
 from connectors.target import Target
 from engine.check import CheckedEntity
 from engine.loaded import loaded_entity
@@ -19,7 +19,7 @@ from engine.query import identifier, literal
 from engine.refusing import load_refusing
 from engine.transform import fetch
 
-GONE = "the row of the target that it is one with is gone"
+GONE = "the row of the target that it is one with is gone, or no longer fits"
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,22 @@ def matched_rows(
     duck: duckdb.DuckDBPyConnection, entity: CheckedEntity, settled: Settled, rows: str, condition: str, new_id: str, known: str
 ) -> pa.Table:  # fmt: skip
     """The matched rows of a part, with the values that the source has: as a batch's updates, and _ph_same, whether it is
-    foreseen that nothing is filled, and _ph_known, whether an earlier job matched them. `rows` are a FROM of the part's
-    rows t and what was decided, m; `condition` picks those that enter, `new_id` and `known` are SQL over them."""
+    foreseen that nothing is filled, _ph_known, whether an earlier job matched them, and what the target's row held that they
+    fit, as `Target.fill` takes it. `rows` are a FROM of the part's rows t and what was decided, m; `condition` picks those
+    that enter, `new_id` and `known` are SQL over them."""
+    match = entity.plan.match
+    assert match is not None
+    fits = "".join(
+        f"WHEN {n} THEN '{n}:' || concat_ws(chr(31), {', '.join('m.' + identifier(c) for c in rule)}) "
+        for n, rule in enumerate(match.by)
+    )
     own = literal(str(settled.own or settled.out))
     fields = "".join(f", o.{identifier(f.column.name)}" for f in entity.fields)
     return fetch(
         duck,
         f"SELECT t._ph_n, t._ph_key, {new_id} AS _ph_id, t._ph_source_hash, t._ph_target_hash{fields}, "
-        f"coalesce(m.unchanged, false) AS _ph_same, {known} AS _ph_known {rows} JOIN read_parquet({own}) o ON o._ph_n = t._ph_n "
+        f"coalesce(m._ph_same, false) AS _ph_same, {known} AS _ph_known, "
+        f"CASE WHEN NOT ({known}) THEN CASE m._ph_rung {fits}END END AS {FIT} {rows} JOIN read_parquet({own}) o ON o._ph_n = t._ph_n "
         f"WHERE {condition}",
     )
 
@@ -77,14 +85,15 @@ def enter_matches(
     """Fills the rows of the target that matched rows are one with. Those that the target refuses, or has no longer, go to
     `refused`."""
     assert entity.id_column is not None
-    loaded, rules = loaded_entity(entity), fill_rules(entity)
+    assert entity.plan.match is not None
+    loaded, rules, by = loaded_entity(entity), fill_rules(entity), entity.plan.match.by
     done: dict[str, FilledRow] = {}
     changed = 0
 
     def load(slice_: pa.Table) -> None:
         nonlocal changed
         with target.savepoint():
-            found = target.fill(loaded, rules, slice_)
+            found = target.fill(loaded, rules, slice_, by)
         done.update(found.rows)
         changed += found.changed
 

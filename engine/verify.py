@@ -23,6 +23,8 @@ from engine.context import Context, Progress
 from engine.faults import fault_point
 from engine.generation import LastCount, last_count, open_generation, open_redrive
 from engine.loaded import loaded_entity
+from engine.match import matched_path
+from engine.match_verify import count_matched, strayed_matches
 from engine.persist import persist
 from engine.prepare import Preparer
 from engine.query import literal
@@ -45,6 +47,7 @@ class EntityVerified:
     `counted` is the source's own COUNT when the stage was filled. Of batches that were taken back, only rows that
     stay in the target are read. `compared` rows were made anew from the stage and compared field by field. `problems`
     are lines for a person, each naming the batch or row; empty when all holds. `notes` are facts that are no fault.
+    `matched` of those loaded are one with a row that the target held before; None where the plan matches none.
     `excluded_by` counts excluded rows by the condition that holds them back.
     """
 
@@ -62,6 +65,7 @@ class EntityVerified:
     problems: tuple[str, ...]
     notes: tuple[str, ...]
     excluded_by: dict[str, int] = field(default_factory=dict)
+    matched: int | None = None
 
 
 @dataclass(frozen=True)
@@ -211,6 +215,9 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
         "SELECT count(*) FROM (SELECT key, count(*) AS n FROM staged WHERE wanted GROUP BY 1) s JOIN carried c ON c.old_id = s.key "
         "LEFT JOIN held h ON h.key = s.key WHERE s.n > coalesce(h.n, 0) AND c.merged = 't'",
     )[0][0]
+    matched = count_matched(duck) if entity.plan.match is not None else None
+    if matched is not None:
+        problems += strayed_matches(duck, matched_path(ctx.paths, entity.name))
     problems += _lost_and_doubled(duck)
     problems += _mismatches(duck)
     problems += _ledger_differs(ctx, entity, stayed, read, loaded, merged, excluded, quarantined)
@@ -239,6 +246,7 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
         tuple(problems),
         tuple(notes),
         excluded_by,
+        matched,
     )
 
 

@@ -13,7 +13,9 @@ import pytest
 from psycopg import sql
 
 from engine.load import load
+from engine.plan import parse_plan
 from engine.preview import preview
+from engine.redrive import grown_plan
 from engine.sync import Sync, SyncOptions
 from engine.verify import verify
 from sample_data.servers import Database, PostgresServer
@@ -119,6 +121,7 @@ def test_matched_rows_take_over_what_is_empty(job: EngineJob, cloud: psycopg.Con
         (found,) = [e.event for e in ctx.workspace.events(types=[RowsMatched])]
         entities = state_at(ctx.workspace).progress.entities
     assert result.ok, [each.problems for each in result.entities]
+    assert [each.matched for each in result.entities] == [3, None]
     assert (foreseen.matched, foreseen.load, foreseen.unchanged, foreseen.quarantined) == (3, 5, 1, 3)
     assert isinstance(found, RowsMatched)
     assert (found.compared, found.matched, found.contested) == (9, 3, 2)
@@ -179,6 +182,31 @@ def test_undo_gives_back_what_was_there(job: EngineJob, cloud: psycopg.Connectio
     assert copied(cloud, sql.SQL("SELECT * FROM people ORDER BY id")) == before
 
 
+@pytest.mark.parametrize("fault", ["undo begun", "undo rows gone:2", "undo after checkpoint:3"])
+def test_a_kill_while_it_is_taken_back(job: EngineJob, cloud: psycopg.Connection[Any], fault: str) -> None:
+    before = copied(cloud, sql.SQL("SELECT * FROM people ORDER BY id"))
+    job.load()
+    assert job.undo_in_child(fault) == -signal.SIGKILL
+    assert job.undo_in_child() == 0
+    assert copied(cloud, sql.SQL("SELECT * FROM people ORDER BY id")) == before
+
+
+def test_what_a_person_edited_since_is_not_taken_back(job: EngineJob, cloud: psycopg.Connection[Any]) -> None:
+    job.load()
+    cloud.execute("UPDATE people SET phone = '777' WHERE id = 501")
+    cloud.commit()
+    assert job.undo().refused == 1
+    assert there(cloud)[:2] == ["501\tAnna\tAna@X.example\t777\t\\N\tt\tkept", "502\t\\N\t\\N\t\\N\te7\tt\t\\N"]
+
+
+def test_verify_notices_a_match_gone_astray(job: EngineJob, cloud: psycopg.Connection[Any]) -> None:
+    job.load()
+    cloud.execute("UPDATE packhorse.crosswalk SET new_id = '506' WHERE new_id = '502'")
+    cloud.commit()
+    problems = job.verified().entities[0].problems
+    assert "matched, and not one with the row that was there: source keys 4" in problems
+
+
 def test_verify_notices_what_was_changed_in_a_matched_row(job: EngineJob, cloud: psycopg.Connection[Any]) -> None:
     job.load()
     cloud.execute("UPDATE people SET phone = '0' WHERE id = 501")
@@ -192,6 +220,7 @@ def test_a_later_job_leaves_what_is_matched(job: EngineJob, cloud: psycopg.Conne
     before = there(cloud)
     again = job.named("again").load()
     assert there(cloud) == before
+    assert [each.matched for each in reconciled(job.named("again")).entities] == [3, None]
     assert (again.inserted, again.updated, again.unchanged) == (0, 0, 10)
 
 
@@ -211,3 +240,6 @@ def test_what_cannot_be_is_refused(job: EngineJob, cloud: psycopg.Connection[Any
         Sync(ctx, SyncOptions())
     with pytest.raises(UsageError, match="a retry doesn't do"):
         job.retry()
+    plan = parse_plan(job.plan)
+    wished = parse_plan(job.plan.replace("ref: contacts, missing: 'null'}", "ref: contacts, missing: 'null'}, id: {from: id}"))
+    assert grown_plan(plan, wished) == (plan, ())

@@ -14,19 +14,25 @@ if TYPE_CHECKING:
 
 
 def show(console: Console, job: str, found: Verification) -> None:
-    """The table, then the verdict."""
+    """The table, then the verdict. Rows among the loaded that were there before are a column where a plan matches any."""
+    matches = [e.matched for e in found.entities if e.matched is not None]
     headings = [
         Heading("entity"), Heading("to"), number("counted"), number("read"), number("loaded"), number("merged"),
-        number("excluded"), number("quarantined"), Heading("holds"),
+        number("excluded"), number("quarantined"), *([number("matched")] if matches else []), Heading("holds"),
     ]  # fmt: skip
     rows = [
-        [e.entity, e.target, e.counted, e.read, e.loaded, e.merged, e.excluded, e.quarantined, not e.problems]
+        [
+            e.entity, e.target, e.counted, e.read, e.loaded, e.merged, e.excluded, e.quarantined,
+            *([e.matched] if matches else []), not e.problems,
+        ]
         for e in found.entities
-    ]
+    ]  # fmt: skip
     sums = [
         sum(getattr(e, name) for e in found.entities)
         for name in ("read", "loaded", "merged", "excluded", "quarantined")
     ]
+    if matches:
+        sums.append(sum(matches))
     show_table(console, headings, rows, total=["all", "", None, *sums, found.ok])
     for entity in found.entities:
         for problem in entity.problems:
