@@ -17,7 +17,12 @@ from connectors.grants import Grant, TableUse
 from connectors.postgres_catalogue import read_catalogue
 from connectors.postgres_grants import target_grants
 from connectors.postgres_match import (
-    fill_statement, filled_statement, held_statement, locked_statement, same_row_of, strayed_statement,
+    fill_statement,
+    filled_statement,
+    held_statement,
+    locked_statement,
+    same_row_of,
+    strayed_statement,
 )  # fmt: skip
 from connectors.postgres_measures import PostgresMeasures
 from connectors.postgres_rows import MERGED, found_row, held_json, name_of, same_row, shown_id

@@ -241,5 +241,7 @@ def test_what_cannot_be_is_refused(job: EngineJob, cloud: psycopg.Connection[Any
     with pytest.raises(UsageError, match="a retry doesn't do"):
         job.retry()
     plan = parse_plan(job.plan)
-    wished = parse_plan(job.plan.replace("ref: contacts, missing: 'null'}", "ref: contacts, missing: 'null'}, id: {from: id}"))
+    wished = parse_plan(
+        job.plan.replace("ref: contacts, missing: 'null'}", "ref: contacts, missing: 'null'}, id: {from: id}")
+    )
     assert grown_plan(plan, wished) == (plan, ())

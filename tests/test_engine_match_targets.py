@@ -107,7 +107,21 @@ def test_a_row_that_no_longer_fits_when_its_batch_comes(
     assert "cy@x.example" not in people(cloud)
 
 
-OURS = ["n", "outcome", "known", "fields", "detail", "unchanged", "rung", "fits", "new_id", "key", "k0", "deleted", "old_id"]
+OURS = [
+    "n",
+    "outcome",
+    "known",
+    "fields",
+    "detail",
+    "unchanged",
+    "rung",
+    "fits",
+    "new_id",
+    "key",
+    "k0",
+    "deleted",
+    "old_id",
+]
 
 
 @pytest.mark.parametrize("by", [["n"], ["fields", "outcome"], ["k0", "key"], ["new_id", "fits"]])
