@@ -247,6 +247,7 @@ ELSEWHERE = {
     "rehearsal begun": "a rehearsal writes to a scratch server alone, and begins anew: tests/test_cli_rehearse.py kills one",
     "rehearsal done": "the same: all that a kill here loses is the rehearsal",
     "pilot cut": "nothing of a pilot is in the target yet: tests/test_cli_pilot.py kills it here",
+    "after matches decided": "it wants a target that held rows before: tests/test_engine_match.py kills it here",
 }
 """Places that no command here is struck at, and why."""
 
