@@ -87,8 +87,8 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "match": (
         "engine",
-        "it fits several rows that the target held before, or one that a row with a lower source key has:"
-        " `match several rows of the target`",
+        "it fits several rows that the target held before, one that a row with a lower source key has, or one that"
+        " was gone, or fitted no longer, when its batch came: `match several rows of the target`",
     ),
     "merge": ("target", "it is one with a row that the target refused, so that there is nothing to merge it into"),
     "check": ("target", "a CHECK constraint refuses it"),
