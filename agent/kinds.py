@@ -74,6 +74,15 @@ def read_kinds(text: str) -> Kinds:
     return Kinds(column.strip(), places)
 
 
+def names_kinds(answer: str) -> bool:
+    """True for text that names kinds, whatever they are."""
+    try:
+        read_kinds(answer)
+    except UsageError:
+        return False
+    return True
+
+
 def writable(value: str) -> bool:
     """True for a value that an answer can name and that every server reads in quotes as it stands."""
     return value.isprintable() and not set(value) & set(";=\\") and value not in (EMPTY, FILLED)

@@ -21,7 +21,7 @@ def decide_kinds(
     decision = ladder.decide(matter)
     if decision.answer is None:
         return matter, None, decision.open
-    kinds = _known(decision.answer, table, found)
+    kinds = known_kinds(decision.answer, table, found)
     return matter, kinds, kinds is None
 
 
@@ -54,7 +54,7 @@ def _label(way: Apart) -> str:
     return f"by {way.kinds.column}: " + ", ".join(said)
 
 
-def _known(answer: str, table: str, found: Survey) -> Kinds | None:
+def known_kinds(answer: str, table: str, found: Survey) -> Kinds | None:
     """The kinds of an answer; None where it names a column or a table that isn't there."""
     try:
         kinds = read_kinds(answer)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from agent.kinds import names_kinds
 from agent.models.protocol import Match, Price
 
 Stakes = Literal["low", "normal", "high"]
@@ -66,8 +67,11 @@ class Matter:
         return f"{self.kind}:{self.subject}"
 
     def takes(self, answer: str) -> bool:
-        """True for an answer that can be acted on: an option's, text where that is free, or an expression."""
-        return self.free or self.option(answer) is not None or (answer.startswith(SQL) and self.kind in EXPRESSIONS)
+        """True for an answer that can be acted on: an option's, text where that is free, an expression, or, of where a
+        table's rows go, the kinds that are in it."""
+        if self.free or self.option(answer) is not None:
+            return True
+        return (answer.startswith(SQL) and self.kind in EXPRESSIONS) or (self.kind == "entity" and names_kinds(answer))
 
     def option(self, answer: str | None) -> Option | None:
         """The option of that answer, or None."""

@@ -7,11 +7,12 @@ from functools import partial
 
 from agent.conversions import quoted_for
 from agent.entities import TableCandidate, match_links, match_tables
+from agent.kinds import Kinds
 from agent.kinds_apart import Part, pointed_at, set_apart
-from agent.kinds_asked import decide_kinds, kinds_belief
+from agent.kinds_asked import decide_kinds, kinds_belief, known_kinds
 from agent.kinds_found import Apart, find_kinds
 from agent.ladder import Ladder
-from agent.structure import Structure
+from agent.structure import Role, Structure
 from agent.survey import Survey
 from agent.tables import table_matter
 from agent.unplaced import Unplaced
@@ -40,10 +41,10 @@ def place_tables(source: Source, found: Survey, structure: Structure, ladder: La
         if _set_apart(places, source, found, ladder, workspace, name, ways):
             del candidates[name]
     for name, those in candidates.items():
-        _place(places, found, ladder, name, those)
+        _place(places, source, found, ladder, name, those)
     for name, those in match_links(found, places.structure, places.to).items():
         if those:
-            _place(places, found, ladder, name, those)
+            _place(places, source, found, ladder, name, those)
     return places
 
 
@@ -57,24 +58,39 @@ def _set_apart(
     ways: tuple[Apart, ...],
 ) -> bool:
     """Sets a table's kinds apart, or has them wait; False where all rows are of one kind after all."""
-    called = list(dict.fromkeys(t for way in ways for t in way.kinds.targets))
+    called = tuple(dict.fromkeys(t for way in ways for t in way.kinds.targets))
     places.structure = pointed_at(source, found, places.structure, name, called)
     matter, kinds, waits = decide_kinds(ladder, name, ways, found)
     if waits:
         places.unplaced.add(name, matter.id, frozenset(called))
         places.unsorted[name] = matter.id
     elif kinds is not None:
-        parts, places.structure = set_apart(source, found, places.structure, name, kinds, partial(quoted_for, source))
-        places.kinds |= parts
-        places.to |= {entity: part.to for entity, part in parts.items()}
+        _take_kinds(places, source, found, name, kinds)
         workspace.record(kinds_belief(name, kinds, ways))
     return waits or kinds is not None
 
 
-def _place(places: Places, found: Survey, ladder: Ladder, name: str, candidates: tuple[TableCandidate, ...]) -> None:
+def _take_kinds(places: Places, source: Source, found: Survey, name: str, kinds: Kinds) -> None:
+    parts, places.structure = set_apart(source, found, places.structure, name, kinds, partial(quoted_for, source))
+    places.kinds |= parts
+    places.to |= {entity: part.to for entity, part in parts.items()}
+
+
+def _place(
+    places: Places, source: Source, found: Survey, ladder: Ladder, name: str, candidates: tuple[TableCandidate, ...]
+) -> None:
+    """Gives a table its place; a person may answer with several kinds that nothing showed."""
     matter = table_matter(name, candidates, found.tables[name])
     decision = ladder.decide(matter)
-    if decision.answer is not None:
+    if decision.answer is not None and matter.option(decision.answer) is None:
+        kinds = known_kinds(decision.answer, name, found)
+        if kinds is None or places.structure.roles[name] is not Role.ENTITY:
+            places.unplaced.add(name, matter.id, frozenset(c.table for c in candidates))
+            places.unsorted[name] = matter.id
+            return
+        places.structure = pointed_at(source, found, places.structure, name, kinds.targets)
+        _take_kinds(places, source, found, name, kinds)
+    elif decision.answer is not None:
         places.to[name] = decision.answer
     elif decision.open:
         places.unplaced.add(name, matter.id, frozenset(c.table for c in candidates))

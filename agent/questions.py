@@ -81,7 +81,7 @@ def question_of(event: QuestionAsked, position: int = 0) -> Question:
 
 def read_answer(found: Question, answer: Any) -> Any:
     """What a person's answer comes to, as it is recorded: a candidate's `answer`, `none`, `sql:` and an expression,
-    a map of values, or text. Raises UsageError or ExpressionError for what is no answer to that question."""
+    a map of values, kinds of record, or text. Raises UsageError or ExpressionError for what is no answer to that question."""
     if (
         isinstance(answer, str)
         and answer.isdigit()
@@ -96,8 +96,10 @@ def read_answer(found: Question, answer: Any) -> Any:
         raise UsageError(f"no time zone {answer!r}", advice="name it as America/New_York or Europe/Berlin, or UTC")
     if found.kind == "country" and not check_country(str(answer)):
         raise UsageError(f"no country {answer!r}", advice="name it by its two letters, such as US or DE")
-    if found.kind == "kinds" and answer not in allowed:
+    several = found.kind == "kinds" or (found.kind == "entity" and isinstance(answer, str) and "=" in answer)
+    if several and answer not in allowed:
         read_kinds(str(answer))
+        return answer
     expression = isinstance(answer, str) and answer.startswith(SQL) and found.kind in EXPRESSIONS
     if expression:
         parse_expression(str(answer).removeprefix(SQL).strip(), found.subject)

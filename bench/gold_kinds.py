@@ -35,6 +35,20 @@ def answer_kinds(offered: Sequence[str], entities: Sequence[EntityPlan]) -> str 
     return NONE if len({e.to for e in entities}) < 2 or not any(list(_conditions(e)) for e in entities) else None
 
 
+def told_kinds(entities: Sequence[EntityPlan]) -> str:
+    """The kinds that the gold plan's entities of a table tell apart by the values of one column; empty where they don't."""
+    conditions = [c for e in entities for c in _conditions(e)]
+    columns = dict.fromkeys(n.name for c in conditions for n in c.find_all(exp.Column))
+    for column in columns:
+        own = [c for c in conditions if {n.name for n in c.find_all(exp.Column)} == {column}]
+        values = dict.fromkeys(v.this for c in own for v in c.find_all(exp.Literal) if str(v.this).strip())
+        found = {value: _places(entities, column, value) or [] for value in (*values, EMPTY, FILLED)}
+        places = tuple((v, f[0]) for v, f in found.items() if len(f) == 1)
+        if len({t for _, t in places}) > 1 and all(len(f) < 2 for f in found.values()):
+            return Kinds(column, places).text
+    return ""
+
+
 def _places(entities: Sequence[EntityPlan], column: str, value: str) -> list[str] | None:
     """The tables that a row of that value goes to; None where no entity looks at the column."""
     tests = [[c for c in _conditions(e) if {n.name for n in c.find_all(exp.Column)} == {column}] for e in entities]

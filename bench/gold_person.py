@@ -10,7 +10,7 @@ import re
 
 from agent.kinds_apart import entity_name
 from agent.questions import Question
-from bench.gold_kinds import answer_kinds
+from bench.gold_kinds import answer_kinds, told_kinds
 from bench.plan_score import Schema, base_table, reads
 from bench.scenarios import Scenario
 from engine.plan import EntityPlan, FieldPlan, Plan
@@ -64,7 +64,10 @@ class GoldPerson:
         return best is not None and best["answer"] == self.answer(question)
 
     def _goes_to(self, table: str, question: Question) -> str:
-        """Of several tables that a table's rows go to, the one that is offered and has most fields."""
+        """The kinds in a table that the gold plan tells apart by a column; else, of several tables that its rows go to,
+        the one that is offered and has most fields."""
+        if kinds := told_kinds(self._by_table.get(table, [])):
+            return kinds
         offered = [e for e in self._by_table.get(table, ()) if e.to in _answers(question)]
         return max(offered, key=lambda e: len(e.fields)).to if offered else NONE
 

@@ -24,6 +24,8 @@ def at_hand() -> bool:
 def read_answer(question: Question) -> str | None:
     """What is typed; None for nothing, which lets the question wait."""
     offered = "your own words" if question.free else "a number, or none"
+    if question.kind == "entity":
+        offered += ", or for rows of several kinds COLUMN: VALUE=TABLE; VALUE=TABLE"
     on_stderr().print(f"answer ({offered}; empty to let it wait; {LATER} for all): ", end="")
     return sys.stdin.readline().strip() or None
 

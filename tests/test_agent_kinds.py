@@ -418,3 +418,27 @@ def test_an_answer_says_where_a_value_goes_and_both_conditions_agree(
 def test_an_answer_of_another_form_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         read_kinds(text)
+
+
+def test_a_person_may_name_kinds_that_nothing_showed(cloud: Database, tmp_path: Path) -> None:
+    file = tmp_path / "old.db"
+    with sqlite3.connect(file) as connection:
+        connection.execute("CREATE TABLE zz01(id INTEGER PRIMARY KEY, f1 TEXT, f2 TEXT, f3 TEXT)")
+        rows = [(n, "AB"[n % 2], f"Name {n}", f"x{n}") for n in range(40)]
+        connection.executemany("INSERT INTO zz01 VALUES (?, ?, ?, ?)", rows)
+    request = JobRequest(f"sqlite:///{file}", cloud.socket_dsn, model="none", yes=True, job="job", base=tmp_path)
+    draft_job(request)
+    with Workspace.open(JobPaths(tmp_path, "job"), write=True) as workspace:
+        with pytest.raises(UsageError, match="not a column"):
+            answer_question(workspace, "entity:zz01", "A=companies")
+        answer_question(workspace, "entity:zz01", "f1: A=companies; B=people")
+    whole = draft_job(request).draft
+    assert whole is not None
+    entities = whole.whole.entities
+    assert {name: entity.to for name, entity in entities.items()} == {
+        "zz01_companies": "companies",
+        "zz01_people": "people",
+    }
+    with sqlite3.connect(file) as connection:
+        read = {name: len(connection.execute(entity.from_).fetchall()) for name, entity in entities.items()}
+    assert read == {"zz01_companies": 20, "zz01_people": 20}
