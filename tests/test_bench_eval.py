@@ -14,10 +14,12 @@ from bench.eval_families import table
 from bench.eval_figures import MEASURES, figure, figures
 from bench.eval_runs import cells, read_results, run_cells, setting
 from bench.evaluate import Result
+from bench.gold_kinds import answer_kinds, told_kinds
 from bench.oracle import ERRORS, Quality
 from bench.scenarios import Scenario, scenarios, splits
 from bench.scenarios.maker import Maker
 from bench.score import score
+from engine.plan import EntityPlan
 from sample_data.servers import PostgresServer
 from tests.cli_runner import migrate
 from workspace.errors import UsageError
@@ -121,6 +123,30 @@ def test_the_table_by_family_sums_what_its_scenarios_came_to() -> None:
         "| a | train | 1 of 2 | 0.0% | 18 of 23 | 5 | 3 | 1 | 2 | 0 |",
         "| b | dev | 1 of 1 | 0.0% | 9 of 10 | 0 | 0 | 0 | 1 | 0 |",
     ]
+
+
+TOLD = [
+    ("SELECT * FROM p WHERE kind = 'C'", None, "SELECT * FROM p WHERE kind = 'P'", None, "kind: C=firms; P=people"),
+    ("p", "is_firm = 1 AND deleted = 0", "p", "is_firm = 0 AND deleted = 0", "is_firm: 1=firms; 0=people"),
+    ("p", {"other kind": "kind IS NULL"}, "p", "kind = 'P'", "kind: P=people; (empty)=firms"),
+    ("p", None, "p", None, ""),
+]
+
+
+@pytest.mark.parametrize(("firms", "where", "people", "also", "wanted"), TOLD)
+def test_a_person_who_knows_the_gold_plan_tells_the_kinds_in_a_table(
+    firms: str, where: object, people: str, also: object, wanted: str
+) -> None:
+    entities = [
+        EntityPlan.model_validate({"from": source, "to": to, "where": condition, "key": "id"})
+        for source, to, condition in ((firms, "firms", where), (people, "people", also))
+    ]
+    assert told_kinds(entities) == wanted
+    wrong = "kind: C=people; P=firms"
+    if wanted:
+        assert answer_kinds([wrong, wanted], entities) == wanted
+    else:
+        assert answer_kinds([wrong], entities) == "none"
 
 
 def test_a_run_that_was_ended_goes_on_in_its_file(tmp_path: Path) -> None:
