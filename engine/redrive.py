@@ -27,17 +27,17 @@ from workspace.log import Workspace
 
 def grown_plan(loaded: Plan, wished: Plan) -> tuple[Plan, tuple[str, ...]]:
     """The plan that rows were loaded by, with the fields and value maps that `wished` has besides; and the entities that
-    get more fields (none without a source key, whose rows nobody can find again, and none that merges duplicates, which is
-    decided once; nor any, where the plan matches rows of one, since a sync doesn't do that). What both have stays as rows were
-    loaded by it, and so does what rows are read from."""
+    get more fields: none without a source key, whose rows nobody can find again, and none at all where the plan merges
+    duplicates or matches rows, which is decided once, and which a sync refuses. What both have stays as rows were loaded
+    by it, and so does what rows are read from."""
     entities, grown = dict(loaded.entities), []
-    matching = any(entity.match is not None for entity in loaded.entities.values())
+    once = any(entity.match is not None or entity.merge is not None for entity in loaded.entities.values())
     maps = {name: {**values, **loaded.value_maps.get(name, {})} for name, values in wished.value_maps.items()}
     for name, entity in loaded.entities.items():
         other = wished.entities.get(name)
         more = other.fields.items() if other is not None else ()
         added = {c: f for c, f in more if c not in entity.fields and (f.ref is None or f.ref in loaded.entities)}
-        if added and entity.key and entity.merge is None and not matching:
+        if added and entity.key and not once:
             drawn = {c for f in added.values() if not f.constant for c in columns_of(f.expression, name)}
             left = {column: why for column, why in entity.unmapped.items() if column not in drawn}
             update = {"fields": {**entity.fields, **added}, "unmapped": left}

@@ -156,3 +156,6 @@ def test_a_grown_plan_keeps_what_rows_were_loaded_by() -> None:
     assert sorted(plan.entities["people"].fields) == ["born", "boss_id", "city", "name", "owner_id"]
     assert plan.entities["people"].unmapped == {}
     assert grown_plan(before, before) == (before, ())
+    # a sync refuses a plan that merges, in whichever entity: growing another one would end the command
+    merging = parse_plan(FIRST.replace("to: members, key: id,", "to: members, key: id, merge: {same: name},"))
+    assert grown_plan(merging, wished) == (merging, ())
