@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from agent.kinds import Kinds, source_condition, stage_condition
+from agent.kinds import Kinds
+from agent.kinds_where import source_condition, stage_condition
 from agent.profile import Reference, TableProfile
 from agent.references import PROBE, references_by_name
 from agent.structure import Origin, Relation, Role, Structure

@@ -14,7 +14,8 @@ from itertools import combinations
 
 import pyarrow as pa
 
-from agent.kinds import EMPTY, FILLED, Kinds, source_condition, writable
+from agent.kinds import EMPTY, FILLED, Kinds, writable
+from agent.kinds_where import source_condition
 from agent.lexicon import column_meaning, nearness, table_meaning, table_nearness
 from agent.meanings import table_meanings
 from agent.profile import ColumnProfile

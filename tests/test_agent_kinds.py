@@ -12,8 +12,9 @@ import pytest
 
 from agent.entities import match_tables
 from agent.job import JobOutcome, JobRequest, draft_job, run_job
-from agent.kinds import read_kinds, source_condition, stage_condition
+from agent.kinds import read_kinds
 from agent.kinds_found import Apart, find_kinds
+from agent.kinds_where import source_condition, stage_condition
 from agent.questions import answer_question, open_questions
 from agent.structure import find_structure
 from agent.survey import SAMPLE_ROWS, survey
