@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
+from agent.kinds import writable
 from agent.lexicon import column_meaning, nearness, table_meaning, table_nearness, words
 from agent.profile import ColumnProfile, Reference, TableProfile
 from connectors.protocols import Kind, Source, Table
@@ -187,6 +188,8 @@ def _selectors(table: TableProfile, tables: dict[str, TableProfile]) -> dict[str
             continue
         meant = {}
         for value, _ in selector.top:
+            if not writable(value):  # it will stand in the source's SQL, and MySQL reads a backslash as an escape
+                continue
             best = max(tables, key=lambda name: (_same(value, name), -len(name)))
             if _same(value, best) >= 0.6:
                 meant[value] = best

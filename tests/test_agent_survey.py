@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,20 @@ def test_a_parent_of_several_kinds_is_one_reference_a_kind(crm: Path, tmp_path: 
     found, _ = _survey(f"sqlite:///{crm}", tmp_path)
     kinds = {(r.selected, r.table) for r in found.tables["notes"].references if r.selector == "parent_type"}
     assert {("Accounts", "accounts"), ("Contacts", "contacts"), ("Leads", "leads")} <= kinds
+
+
+def test_a_kind_of_parent_that_would_leave_its_quotes_is_none(crm: Path, tmp_path: Path) -> None:
+    file = tmp_path / "crm.db"
+    shutil.copy(crm, file)
+    hostile = "Contacts\\' OR 1=1 -- "
+    with sqlite3.connect(file) as connection:
+        some = "SELECT rowid FROM notes WHERE parent_type = 'Contacts' LIMIT 20"
+        connection.execute(f"UPDATE notes SET parent_type = ? WHERE rowid IN ({some})", [hostile])
+    connection.close()
+    found, _ = _survey(f"sqlite:///{file}", tmp_path)
+    kinds = {r.selected for r in found.tables["notes"].references if r.selector == "parent_type"}
+    assert "Contacts" in kinds
+    assert not [kind for kind in kinds if "\\" in kind]
 
 
 def test_a_relation_never_multiplies_rows(crm: Path, tmp_path: Path) -> None:
