@@ -107,7 +107,8 @@ class EntityLoad:
     def _looked_at(self, existing: Path | None) -> Path | None:
         """The crosswalk, in which rows that stay as they were edited have no checksum: what may be written of them hangs
         on the plan, also where the source says what it said before."""
-        kept = [row.old_id for row in self._ctx.target.kept_edits(self._entity.name)]
+        edits = self._persist("reading the crosswalk", partial(self._ctx.target.kept_edits, self._entity.name))
+        kept = [row.old_id for row in edits]
         if existing is None or not kept:
             return existing
         path = existing.with_name("existing-looked-at.parquet")
@@ -122,7 +123,8 @@ class EntityLoad:
 
     def _back(self, settled: Settled) -> tuple[str, ...]:
         """Source keys of the part that a sync marked as deleted, and that are wanted again."""
-        marked = self._ctx.target.marked_keys(self._entity.name) if self._entity.plan.deleted is not None else []
+        keys = partial(self._ctx.target.marked_keys, self._entity.name)
+        marked = self._persist("reading the crosswalk", keys) if self._entity.plan.deleted is not None else []
         if not marked:
             return ()
         found = execute(
@@ -174,7 +176,8 @@ class EntityLoad:
             f"WHERE v.key IN (SELECT key FROM {over}) GROUP BY v.key"
         )
         execute(duck, f"CREATE OR REPLACE TEMP TABLE base_versions AS {versions}")
-        edits = {row.row: row for row in self._ctx.target.retried_rows(entity.name) if row.edited}
+        retried = self._persist("reading the quarantine", partial(self._ctx.target.retried_rows, entity.name))
+        edits = {row.row: row for row in retried if row.edited}
         (numbers,) = zip(*execute(duck, "SELECT n FROM base_versions"), strict=True) or ((),)
         found = []
         plain = folder / "base-rows.parquet"

@@ -122,10 +122,9 @@ def test_killed_at_any_place_it_goes_on_where_it_stopped(
     assert (found.read, found.loaded, found.excluded, found.quarantined) == (7, 5, 1, 1)
 
 
-def test_a_target_that_is_lost_before_anything_is_read_is_waited_for(
-    job: EngineJob, cloud: psycopg.Connection[Any]
-) -> None:
-    with lost_at("redrive begun", cloud):
+@pytest.mark.parametrize("point", ["redrive begun", "sync staged", "sync after checkpoint"])
+def test_a_target_that_is_lost_is_waited_for(point: str, job: EngineJob, cloud: psycopg.Connection[Any]) -> None:
+    with lost_at(point, cloud):
         job.redrive(WISHED)
     assert [row[3] for row in cloud.execute(ROWS)] == ["Uma", "Vic", None, "Uma", None]
     reconciled(job)

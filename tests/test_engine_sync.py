@@ -430,7 +430,9 @@ def test_killed_again_and_again_it_ends_as_undisturbed(
     reconciled(job)
 
 
-@pytest.mark.parametrize("point", ["sync begun", "sync staged", "sync after commit", "sync before completed"])
+@pytest.mark.parametrize(
+    "point", ["sync begun", "sync staged", "sync after commit", "sync after checkpoint", "sync before completed"]
+)
 def test_a_target_that_is_lost_is_waited_for(
     point: str, job: EngineJob, cloud: psycopg.Connection[Any], undisturbed: dict[str, str]
 ) -> None:
