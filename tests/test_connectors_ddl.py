@@ -146,6 +146,16 @@ def test_what_the_copys_server_lacks_is_told(older: PostgresServer, scratch: Scr
     assert len([each for each in told if "already exists" in each]) == 0, told
 
 
+def test_a_columns_option_that_older_servers_refuse_is_blanked_out(tmp_path: Path) -> None:
+    before, after = b"\x01CREATE TABLE public.p (\n    id integer\n);\n", b"\n\n\x00\x08DROP TABLE public.p;\n"
+    option = b'ALTER TABLE ONLY public.p ALTER COLUMN "i d" SET (n_distinct=5, pg_attver=22097232);\n'
+    kept = b"ALTER TABLE ONLY public.p ALTER COLUMN id SET (n_distinct=5);\n"
+    file = tmp_path / "schema.dump"
+    file.write_bytes(before + option + kept + after)
+    ddl._blank_out(file, ddl._LATER_OPTION)
+    assert file.read_bytes() == before + b" " * len(option) + kept + after
+
+
 def test_what_the_user_may_not_see_is_told(copied: Database, scratch: ScratchServer, tmp_path: Path) -> None:
     role = f"mover_{copied.name}"
     copied.run(
