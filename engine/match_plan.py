@@ -10,8 +10,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
-from connectors.protocols import Column, Kind
+from connectors.protocols import Column
 from engine.known_names import listed, near
+from engine.merge_plan import check_flags
 from workspace.errors import PlanError
 
 
@@ -80,9 +81,4 @@ def check_match(
                 f"{name} ({columns[name].type}) can't be compared by its text", where=f"{here}.match.by",
                 advice="match by columns of text, numbers or dates",
             )  # fmt: skip
-    for name in match.strictest:
-        if columns[name].kind is not Kind.BOOLEAN:
-            raise PlanError(
-                f"{name} ({columns[name].type}) isn't true or false", where=f"{here}.match.strictest",
-                advice="name flags only, such as an opt-out",
-            )  # fmt: skip
+    check_flags(match.strictest, columns, f"{here}.match.strictest")

@@ -126,9 +126,13 @@ def check_merge(merge: MergePlan, columns: Mapping[str, Column], deferred: Itera
                     f"{name} is filled in the second pass, after rows are merged", where=f"{here}.merge.{place}",
                     advice="leave it out: of references that wait, the first that there is counts",
                 )  # fmt: skip
-    for name in merge.strictest:
+    check_flags(merge.strictest, columns, f"{here}.merge.strictest")
+
+
+def check_flags(names: Iterable[str], columns: Mapping[str, Column], where: str) -> None:
+    """PlanError at `where` for a column that isn't true or false: of others nobody can say which value is strictest."""
+    for name in names:
         if columns[name].kind is not Kind.BOOLEAN:
             raise PlanError(
-                f"{name} ({columns[name].type}) isn't true or false", where=f"{here}.merge.strictest",
-                advice="name flags only, such as an opt-out",
+                f"{name} ({columns[name].type}) isn't true or false", where=where, advice="name flags only, such as an opt-out"
             )  # fmt: skip

@@ -174,15 +174,20 @@ def test_the_same_from_a_server_with_types_of_its_own(
     name = "is_company" if declared in ("boolean", "smallint") else "kind"
     old.run("CREATE TYPE kind_of_partner AS ENUM ('company', 'person')")
     old.run(f"CREATE TABLE partners({COLUMNS.format(kind=f'{name} {declared}, ')})".replace("DATE,", "date,"))
-    with sqlite3.connect(_partners(tmp_path, kinds)) as connection:
+    _fill_and_move(old, kinds, cloud, tmp_path)
+    postgres.drop(old)
+
+
+def _fill_and_move(old: Database, kinds: tuple[str, str], cloud: Database, folder: Path) -> None:
+    """Gives the empty table partners its rows, runs the job, and compares all that is in the target."""
+    with sqlite3.connect(_partners(folder, kinds)) as connection:
         for row in connection.execute("SELECT * FROM partners").fetchall():
             values = ["NULL" if v is None else "'" + str(v) + "'" for v in row]
             old.run(f"INSERT INTO partners VALUES ({', '.join(values)})")
-    settings = {"model": "none", "yes": True, "job": "job", "base": tmp_path}
+    settings = {"model": "none", "yes": True, "job": "job", "base": folder}
     outcome = run_job(JobRequest(old.socket_dsn, cloud.socket_dsn, **settings))  # type: ignore[arg-type]
     assert outcome.outcome == "done", outcome.held
     assert (_companies(cloud), _people(cloud)) == (ALL_FIRMS, ALL_PEOPLE)
-    postgres.drop(old)
 
 
 @pytest.mark.parametrize("declared", ["tinyint(1)", "enum('company', 'person')", "varchar(12)"])
@@ -190,14 +195,7 @@ def test_the_same_from_mariadb(declared: str, mariadb_database: Database, cloud:
     kinds = ("1", "0") if declared == "tinyint(1)" else ("company", "person")
     name = "is_company" if declared == "tinyint(1)" else "kind"
     mariadb_database.run(f"CREATE TABLE partners({COLUMNS.format(kind=f'{name} {declared}, ')})")
-    with sqlite3.connect(_partners(tmp_path, kinds)) as connection:
-        for row in connection.execute("SELECT * FROM partners").fetchall():
-            values = ["NULL" if v is None else "'" + str(v) + "'" for v in row]
-            mariadb_database.run(f"INSERT INTO partners VALUES ({', '.join(values)})")
-    settings = {"model": "none", "yes": True, "job": "job", "base": tmp_path}
-    outcome = run_job(JobRequest(mariadb_database.socket_dsn, cloud.socket_dsn, **settings))  # type: ignore[arg-type]
-    assert outcome.outcome == "done", outcome.held
-    assert (_companies(cloud), _people(cloud)) == (ALL_FIRMS, ALL_PEOPLE)
+    _fill_and_move(mariadb_database, kinds, cloud, tmp_path)
 
 
 def test_the_same_from_files(cloud: Database, tmp_path: Path) -> None:
