@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WHEELS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/packhorse/llama$(subst $() ,,$(LLAMA))
 WHEEL := $(WHEELS)/llama_cpp_python-$(shell sed -n 's/^llama-cpp-python==\([^ ]*\).*/\1/p' requirements.lock)-*.whl
 
-.PHONY: demo test lint fix docs bench lock venv
+.PHONY: demo test lint fix docs bench train lock venv
 
 demo: venv
 	@.venv/bin/migrate demo
@@ -38,6 +38,18 @@ docs: venv
 
 bench: venv
 	.venv/bin/python -m bench.pipe $(BENCH)
+
+# The encoder's adapter anew (docs/training.md); make train SMALL=1 goes the whole way in a minute, and is of no use.
+train: .venv-train/.ready
+	nice .venv-train/bin/python -m learning train $(if $(SMALL),--small -o build/learning-small)
+
+# What trains lies over the usual environment, and that one never sees it.
+.venv-train/.ready: pyproject.toml $(READY)
+	@test -x .venv-train/bin/python || $(UV) venv -q --python .venv/bin/python .venv-train
+	@VIRTUAL_ENV=.venv-train $(UV) pip install -q $(TORCH) --group train
+	@.venv/bin/python -c "import sysconfig; print('import site; site.addsitedir(%r)' % sysconfig.get_path('purelib'))" \
+	  > $$(.venv-train/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/usual.pth
+	@touch $@
 
 lock: $(filter-out uv,$(UV))
 	$(UV) pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 --generate-hashes -q -o requirements.lock

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent.models.cores import IdleCores, physical_cores
-from agent.models.gguf_file import read_header
+from agent.models.gguf_file import read_adapter, read_header
 from agent.models.native import Context, Weights
 
 _LENGTH = 1024
@@ -23,9 +23,14 @@ _KEPT = 20_000  # vectors; 50 MB at a width of 576
 class LlamaEncoder:
     """An encoder over a GGUF file, or over weights that a model has loaded already."""
 
-    def __init__(self, path: Path, weights: Weights | None = None, threads: int = 0) -> None:
-        """ModelError where the file is no sound model. Weights that are handed in are not freed by `close`."""
-        self.name = read_header(path).label
+    def __init__(
+        self, path: Path, weights: Weights | None = None, threads: int = 0, adapter: Path | None = None
+    ) -> None:
+        """ModelError where the file is no sound model, or the `adapter` isn't for it. Weights that are handed in are not
+        freed by `close`; the adapter works on this encoder's own context, and not on theirs."""
+        header = read_header(path)
+        self.name = header.label if adapter is None else f"{read_adapter(adapter, header).label} on {header.label}"
+        self._adapter = adapter
         self._weights = weights or Weights(path)
         self._owns = weights is None
         self._threads = threads
@@ -42,6 +47,8 @@ class LlamaEncoder:
                 new = list(dict.fromkeys(texts))
             if self._context is None:
                 self._context = Context(self._weights, _LENGTH, self._threads or physical_cores(), vectors=True)
+                if self._adapter is not None:
+                    self._context.adapt(self._weights.adapter(self._adapter))
             if self._idle_cores is not None:
                 self._context.use_threads(self._idle_cores())
             tokens = [self._weights.tokens(text, special=False) for text in new]

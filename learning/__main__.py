@@ -1,0 +1,65 @@
+"""The commands of this room: `generate`, `check` and `train`.
+
+    python -m learning generate [--split train] [--tables 500] [--seed 1] [-o build/learning/train.jsonl]
+    python -m learning check [--tables 2000] [--seed 1]
+    python -m learning train [--seed 1] [--small] [-o build/learning]
+
+`train` wants the environment that `make train` makes; the others run in the usual one.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from pathlib import Path
+
+from learning.examples import write_examples
+from learning.leaks import denied, overlaps
+from learning.schemas import pairs
+
+BUILD = Path("build/learning")
+
+
+def generate(split: str, tables: int, seed: int, out: Path) -> None:
+    """Writes examples of a split as JSON lines."""
+    count = write_examples(pairs(split, tables, denied(), seed), out)  # type: ignore[arg-type]
+    print(f"{count:,} columns of {tables:,} tables in {out}; left out is what {denied().digest} names")
+
+
+def check(tables: int, seed: int) -> int:
+    """Generates all splits and holds them against what is kept apart: 0 where nothing got through."""
+    known, found, held = denied(), [], Counter[str]()
+    for split in ("train", "words", "unseen"):
+        made = list(pairs(split, tables, known, seed))
+        held[split] = sum(len(table.columns) for table in made)
+        found += overlaps(made, known)
+    for line in found[:20]:
+        print(f"kept apart, and generated: {line}")
+    print(
+        f"{sum(held.values()):,} columns against {len(known.pairs):,} pairs and {len(known.lists)} lists: {len(found)} overlap"
+    )
+    return 1 if found else 0
+
+
+def main() -> int:
+    """The command line; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="learning", description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("what", choices=("generate", "check", "train"))
+    parser.add_argument("--split", choices=("train", "words", "unseen"), default="train")
+    parser.add_argument("--tables", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--small", action="store_true", help="a few steps over the whole way, to see that it goes")
+    parser.add_argument("-o", "--out", type=Path, default=None)
+    given = parser.parse_args()
+    if given.what == "generate":
+        generate(given.split, given.tables, given.seed, given.out or BUILD / f"{given.split}.jsonl")
+        return 0
+    if given.what == "train":
+        from learning.run import run  # wants torch, which the usual environment hasn't
+
+        return run(given.out or BUILD, given.seed, small=given.small)
+    return check(given.tables, given.seed)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
