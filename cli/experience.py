@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -9,14 +10,17 @@ from typing import Annotated, cast
 
 import typer
 
-from cli.options import AsJson
+from cli.options import AsJson, here
 from cli.person import at_hand
 from cli.views import experience as view
 from cli.views.output import on_stderr, on_stdout, print_json
 from engine.known_names import near
 from workspace.errors import InterruptedJobError, UsageError, WorkspaceError
 from workspace.experience_store import LESSON_KINDS, ExperienceStore, LessonKind
+from workspace.log import Workspace
+from workspace.paths import find_job
 from workspace.signature import normalise
+from workspace.trajectories import trajectories
 
 app = typer.Typer(rich_markup_mode=None, help="What was learnt in all jobs, kept in the user's data directory.")
 
@@ -44,6 +48,12 @@ WithValues = Annotated[
     typer.Option(
         "--with-values", help="Value maps too: they hold words out of the lists of the systems that were moved."
     ),
+]
+Steps = Annotated[
+    bool, typer.Option("--trajectories", help="The decisions of one job, to learn from, in the place of lessons.")
+]
+OfJob = Annotated[
+    str | None, typer.Option("--job", metavar="NAME", help="With --trajectories: the job; the newest without it.")
 ]
 File = Annotated[Path, typer.Argument(metavar="FILE", help="What `experience export` wrote.")]
 OfSignature = Annotated[str | None, typer.Option("--signature", metavar="TEXT", help="Only lessons on this signature.")]
@@ -94,12 +104,19 @@ def show(signature: Signature, kind: Kind = None, as_json: AsJson = False) -> in
 
 
 @app.command("export")
-def export(output: Out = None, kind: Kind = None, with_values: WithValues = False) -> int:
+def export(
+    output: Out = None, kind: Kind = None, with_values: WithValues = False, steps: Steps = False, job: OfJob = None
+) -> int:
     """Write what was learnt to a file for somebody else, and show what goes out.
 
     Signatures are names of tables and columns and the shapes of failures; no record's value is in them. Value maps
-    stay here unless --with-values is given: they hold words out of picklists.
+    stay here unless --with-values is given: they hold words out of picklists. With --trajectories it is the decisions of one
+    job, a JSON object a line: what could be chosen, what was, at which price, and what a person or the engine said to it.
     """
+    if steps:
+        return _export_steps(output, job, with_values)
+    if job is not None:
+        raise UsageError("lessons are of all jobs", where="--job", advice="it goes with --trajectories")
     with ExperienceStore.open() as store:
         kinds = {kind} if kind else set(LESSON_KINDS)
         if not with_values:
@@ -115,6 +132,20 @@ def export(output: Out = None, kind: Kind = None, with_values: WithValues = Fals
     else:
         _write(output, document)
     view.show_going(on_stderr(), going, stays, "" if output is None else str(output))
+    return 0
+
+
+def _export_steps(output: Path | None, job: str | None, with_values: bool) -> int:
+    """The decisions of a job as JSON lines."""
+    paths = find_job(here(), job)
+    with Workspace.open(paths) as workspace:
+        found = list(trajectories(workspace, paths.job, with_values=with_values))
+    document = "".join(json.dumps(step, ensure_ascii=False) + "\n" for step in found)
+    if output is None:
+        sys.stdout.write(document)
+    else:
+        _write(output, document)
+    on_stderr().print(f"{len(found):,} decisions of {paths.job} go out")
     return 0
 
 

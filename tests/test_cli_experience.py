@@ -9,7 +9,11 @@ import pexpect
 import pytest
 
 from tests.cli_runner import MIGRATE, environment, migrate_here
+from workspace.events import ActionTaken, DecisionMade, FeedbackGiven
+from workspace.events_questions import QuestionAnswered, QuestionAsked
 from workspace.experience_store import ExperienceStore
+from workspace.log import Workspace
+from workspace.paths import JobPaths
 
 MAP = json.dumps({"Großkunde": "enterprise"}, ensure_ascii=False)
 REMEDY = "otherwise: \x1b[31m"
@@ -101,3 +105,41 @@ def test_forget_asks_once_on_a_terminal(tmp_path: Path, answer: str, code: int, 
     child.close()
     assert child.exitstatus == code
     assert migrate_here("experience", "list", "--json").json["lessons"] == left
+
+
+def _job(folder: Path) -> None:
+    """A job that decided a field and a value, took an action that failed, and asked a person about another field."""
+    options: list[dict[str, object]] = [
+        {"answer": "column:mail", "label": "mail", "weight": 0.6, "evidence": {"names": 0.8}},
+        {"answer": "column:mail2", "label": "mail2", "weight": 0.3, "evidence": {}},
+    ]
+    paths = JobPaths(folder, "moved")
+    with Workspace.open(paths, write=True) as log:
+        log.record(
+            DecisionMade("field:people.email", "field", "people.email", "column:mail", "choose", 0.95, options, calls=1)
+        )
+        log.record(ActionTaken("map_field", {"sql": "Großkunde"}))
+        log.record(FeedbackGiven("map_field", "refused", failed=[{"signature": "email: cast", "count": 3}]))
+        log.record(DecisionMade("value:size", "value", "size", "Großkunde", "rule", 0.95))
+        log.record(QuestionAsked("field:people.fax", "field", "people.fax", "Which column?", options))
+        log.record(QuestionAnswered("field:people.fax", "sql: 'Großkunde'"))
+        log.record(DecisionMade("field:people.fax", "field", "people.fax", "sql: 'Großkunde'", "ask", 1.0, options))
+        log.record(QuestionAnswered("field:people.email", "column:mail2"))
+
+
+def test_the_decisions_of_a_job_go_out_without_values(tmp_path: Path) -> None:
+    _job(tmp_path)
+    shown = migrate_here("experience", "export", "--trajectories", "--job", "moved", "-o", "steps.jsonl")
+    assert "2 decisions of moved go out" in shown.err
+    text = (tmp_path / "steps.jsonl").read_text(encoding="utf-8")
+    assert "Großkunde" not in text
+    email, fax = (json.loads(line) for line in text.splitlines())
+    assert (email["decision"], email["answer"], email["right"]) == ("column:mail", "column:mail2", False)
+    assert email["feedback"] == [{"action": "map_field", "outcome": "refused", "failed": ["email: cast"]}]
+    assert [each["answer"] for each in email["options"]] == ["column:mail", "column:mail2"]
+    assert (email["price"]["calls"], email["asked"], fax["asked"]) == (1, False, True)
+    assert (fax["decision"], fax["right"], fax["question"]) == ("own words", None, "Which column?")
+    whole = migrate_here("experience", "export", "--trajectories", "--with-values").out
+    assert len(whole.splitlines()) == 3
+    assert "Großkunde" in whole
+    migrate_here("experience", "export", "--job", "moved").refused("PH-101", "--trajectories")
