@@ -12,8 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from agent.matter import NONE, Decision, Matter, Option
+from agent.models.calibration import levels_of
 from agent.models.protocol import NONE_OF_THESE, Choice, Encoder, Model, Price, Prompt
-from agent.reliability import after, could_settle
+from agent.reliability import after, could_settle, weighed
 from agent.swayed import could_sway, without_strange_texts
 from agent.view import question_prompt
 from workspace.errors import ModelError
@@ -145,14 +146,17 @@ class Ladder:
         return _undecided(matter)
 
     def _choose(self, matter: Matter) -> Decision:
-        """The model decides where it is close. It is not called where its word, at its measured worth, could
-        not settle the matter."""
-        model = self._model
-        if model is None or not matter.options or matter.free:
+        """The encoder tells the candidates apart, and where that doesn't settle it the model decides. The model is not
+        called where its word, at its measured worth, could not settle the matter."""
+        if not matter.options or matter.free:
             return _undecided(matter)
         options = sorted(matter.options, key=lambda o: -o.weight)[:7]
         prior = [*(o.weight for o in options), _none(matter)]
         exists = matter.exists if matter.exists is not None else 1 - prior[-1]
+        found = self._nearest(matter, options, prior, exists)
+        model = self._model
+        if found is not None or model is None:
+            return found or _undecided(matter)
         if not could_settle(model, matter.match, prior, exists, self.threshold(matter)):
             return _undecided(matter)
         if self.spent.calls >= self._budget.calls or self.spent.seconds >= self._budget.seconds:
@@ -182,6 +186,25 @@ class Ladder:
         answer = None if index == len(options) else options[index].answer
         unsure = not stands or then[index] < self.threshold(matter) or (answer is None and matter.must)
         return Decision(matter.id, answer, "choose", round(then[index], 3), why, open=unsure, price=price)
+
+    def _nearest(self, matter: Matter, options: list[Option], prior: list[float], exists: float) -> Decision | None:
+        """What the trained encoder settles at its measured worth, without a word generated; None where it doesn't. That
+        none of the options is right is not its to say."""
+        encoder = self._encoder
+        if encoder is None or matter.match is None or not levels_of(encoder.name, matter.match):
+            return None
+        from agent.models.nearest import nearest  # with numpy, which other commands need not wait for
+
+        choice = nearest(encoder, matter.match, [*(o.label for o in options), NONE_OF_THESE])
+        if choice is None or choice.index == len(options):
+            return None
+        then = weighed(encoder.name, matter.match, prior, exists, choice.probabilities)
+        index = max(range(len(then)), key=lambda i: then[i])
+        if index != choice.index or then[index] < self.threshold(matter):
+            return None
+        said = f"the encoder says {options[index].label} ({choice.probabilities[index]:.2f})"
+        why = f"{said}; with the evidence {then[index]:.2f}"
+        return Decision(matter.id, options[index].answer, "choose", round(then[index], 3), why, price=choice.price)
 
     def _called(self, model: Model, prompt: Prompt, labels: list[str]) -> Choice:
         """One call of the model, paid for."""

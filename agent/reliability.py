@@ -22,7 +22,7 @@ def after(
     `prior` are the options' probabilities before, `exists` the probability that any of them is right.
     """
     if levels_of(model.name, match):
-        return _measured(model.name, match, prior, exists, said)
+        return weighed(model.name, match, prior, exists, said)
     accuracy = max(_UNMEASURED if model.worth is None else model.worth, 1 / max(2, len(prior)))
     wrong = (1 - accuracy) / max(1, len(prior) - 1)
     blurred = [p * accuracy + (1 - p) * wrong for p in said]
@@ -41,16 +41,16 @@ def could_settle(model: Model, match: Match | None, prior: Sequence[float], exis
     return max(best) >= limit
 
 
-def _measured(
-    model: str, match: Match | None, prior: Sequence[float], exists: float, said: Sequence[float]
+def weighed(
+    name: str, match: Match | None, prior: Sequence[float], exists: float, said: Sequence[float]
 ) -> list[float]:
-    """A small model tells which candidate it is, and can't tell whether there is one: that stays as the
+    """The same for a model or an encoder of that name that was measured. A small model tells which candidate it is, and can't tell whether there is one: that stays as the
     evidence has it, a single candidate gains nothing by its word, and that there is none is not its to say."""
     candidates = list(prior[:-1])
     if len(candidates) < 2:
         return [0.0] * len(prior)
     chosen = max(range(len(candidates)), key=lambda i: said[i])
-    sure = trust(model, match, said[chosen])
+    sure = trust(name, match, said[chosen])
     odds = sure / (1 - sure) * (len(candidates) - 1) if 0 < sure < 1 else 1.0
-    weighed = [max(p, 1e-6) * (odds if i == chosen else 1.0) for i, p in enumerate(candidates)]
-    return [exists * w / sum(weighed) for w in weighed] + [0.0]
+    raised = [max(p, 1e-6) * (odds if i == chosen else 1.0) for i, p in enumerate(candidates)]
+    return [exists * w / sum(raised) for w in raised] + [0.0]

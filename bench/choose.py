@@ -2,10 +2,12 @@
 
     python -m bench.choose run [--form pairs --form letters1 …] [--to field|column] [--every N] [--model PATH] [--store FILE]
     python -m bench.choose report [--store FILE]
+    python -m bench.choose calibrate [--adapter FILE] [--store FILE]
 
 Answers are appended to the store, so that a run can be stopped and taken up. `report` prints, for each form,
 how often it is right, how its probabilities hold (on families that nothing was picked or fitted on), and
-the threshold from which it is right in 98 of 100. The figures in `agent/models/calibration.py` come from here.
+the threshold from which it is right in 98 of 100. The figures in `agent/models/calibration.py` come from here, and
+`calibrate` writes those of the trained encoder beside its adapter.
 """
 
 from __future__ import annotations
@@ -20,13 +22,17 @@ from pathlib import Path
 import numpy as np
 from rapidfuzz import fuzz
 
+from agent.models.adapters import COLUMNS
 from agent.models.calibration import UNFITTED, Fit
 from agent.models.embedded import embedded_model_path
 from agent.models.encoder import LlamaEncoder
+from agent.models.gguf_file import read_adapter, read_header
 from agent.models.llamacpp import LlamaCpp, rotations
+from agent.models.nearest import nearest
 from agent.models.protocol import Match, Prompt
-from bench.choose_report import print_report
+from bench.choose_report import measured, print_report
 from bench.choose_set import Question, load_questions, value_kinds
+from workspace.errors import ModelError
 
 STORE = Path("build/choose.jsonl")
 _SYSTEM = "You match columns of an old CRM with columns of a new one. Answer with one of the options."
@@ -100,6 +106,21 @@ def _model_forms(path: Path) -> dict[str, Answerer]:
     }
 
 
+def _trained(path: Path) -> dict[str, Answerer]:
+    """The encoder with an adapter, its scores not fitted yet."""
+    encoder = LlamaEncoder(embedded_model_path(), threads=1, adapter=path)
+    encoder.name = "unmeasured"
+
+    def answer(question: Question) -> Sequence[float]:
+        match = prompt_of(question, parts=True).match
+        choice = nearest(encoder, match, question.options) if match is not None else None
+        if choice is None:
+            raise ModelError("its header doesn't say how its scores are meant", where=str(path))
+        return choice.probabilities
+
+    return {"trained": answer}
+
+
 def _other_forms() -> dict[str, Answerer]:
     encoder = LlamaEncoder(embedded_model_path(), threads=1)
 
@@ -116,14 +137,16 @@ def _other_forms() -> dict[str, Answerer]:
     return {"encoder": cosine, "names_alike": alike, "kinds": kinds}
 
 
-def run(forms: Sequence[str], directions: Sequence[bool], every: int, path: Path, store: Path) -> None:
+def run(
+    forms: Sequence[str], directions: Sequence[bool], every: int, path: Path, store: Path, adapter: Path = COLUMNS
+) -> None:
     """Asks every `every`-th question in each form that the store has no answer to yet; a direction is True for the
     field of an old column, False for the column of a new field."""
     store.parent.mkdir(parents=True, exist_ok=True)
     done = set()
     if store.exists():
         done = {(r["form"], r["to_field"], r["number"]) for r in map(json.loads, store.read_text().splitlines())}
-    answerers = {**_other_forms(), **_model_forms(path)}
+    answerers = {**_other_forms(), **(_trained(adapter) if adapter.exists() else {}), **_model_forms(path)}
     for form in forms or list(answerers):
         for to_field in directions:
             for number, question in enumerate(load_questions(to_field)):
@@ -142,18 +165,23 @@ def run(forms: Sequence[str], directions: Sequence[bool], every: int, path: Path
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog="bench.choose", description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("what", choices=("run", "report"))
+    parser.add_argument("what", choices=("run", "report", "calibrate"))
     parser.add_argument("--form", action="append", default=[])
     parser.add_argument("--to", choices=("field", "column"), default=None)
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--model", type=Path, default=None)
+    parser.add_argument("--adapter", type=Path, default=COLUMNS, help="of the encoder in the form `trained`")
     parser.add_argument("--store", type=Path, default=STORE)
     given = parser.parse_args()
     if given.what == "run":
         directions = (False, True) if given.to is None else (given.to == "field",)
-        run(given.form, directions, given.every, given.model or embedded_model_path(), given.store)
-    else:
+        run(given.form, directions, given.every, given.model or embedded_model_path(), given.store, given.adapter)
+    elif given.what == "report":
         print_report(given.store)
+    else:
+        header = read_header(embedded_model_path())
+        told = {"fingerprint": read_adapter(given.adapter, header).fingerprint[:12], **measured(given.store)}
+        given.adapter.with_suffix(".json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,9 @@ from bench.choose_set import Question, load_questions
 
 EDGES = (0.0, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 1.0)
 WANTED = 0.98
+LEVELS = (0.5, 0.7, 0.8, 0.9, 0.95)
 _FEATURES = ("pairs", "names_alike", "encoder", "kinds")
-_MODEL = ("pairs", "letters1", "letters3", "names3", "question")
+_MODEL = ("pairs", "trained", "letters1", "letters3", "names3", "question")
 
 
 @dataclass(frozen=True)
@@ -62,17 +64,40 @@ def print_report(store: Path) -> None:
         for form in sorted({form for form, direction, _ in scores if direction == to_field}):
             raw = {n: value for (f, d, n), value in scores.items() if (f, d) == (form, to_field)}
             found[form] = [Answer(questions[n], _shares(form, s), work) for n, (s, work) in sorted(raw.items())]
-        if "pairs" in found:
-            spread, none = fit(found["pairs"])
-            print(f"pairs: spread {spread:.2f}, none {none:+.2f} (fitted on the development families)")
-            found["pairs, fitted"] = [_refit(a, spread, none) for a in found["pairs"]]
+        for form in [name for name in ("pairs", "trained") if name in found]:
+            spread, none = fit(found[form])
+            print(f"{form}: spread {spread:.2f}, none {none:+.2f} (fitted on the development families)")
+            found[f"{form}, fitted"] = [_refit(a, spread, none) for a in found[form]]
         if all(form in found for form in _FEATURES):
             found["combined"] = _combined(questions, scores, to_field)
         for form, answers in found.items():
             _line(form, answers)
-        for form in ("pairs, fitted", "combined"):
+        for form in ("pairs, fitted", "trained, fitted", "combined"):
             if form in found:
                 _calibration(form, [a for a in found[form] if a.question.held_out])
+
+
+def measured(store: Path) -> dict[str, dict[str, Any]]:
+    """What `agent.models.adapters` keeps of the trained encoder, by direction: `fit`, of the development families, and `levels`
+    (sure, answers, right), counted on the others where it named a candidate. ValueError where the store has no answers."""
+    out: dict[str, dict[str, Any]] = {}
+    scores = _read(store)
+    for key, to_field in (("column", False), ("field", True)):
+        questions = load_questions(to_field)
+        answers = [
+            Answer(questions[number], shares, work)
+            for (form, direction, number), (shares, work) in sorted(scores.items())
+            if (form, direction) == ("trained", to_field)
+        ]
+        if len(answers) < len(questions):
+            raise ValueError(f"{len(answers)} of {len(questions)} questions are answered: run --form trained first")
+        spread, none = fit(answers)
+        refitted = [_refit(a, spread, none) for a in answers if a.question.held_out]
+        named = [a for a in refitted if int(np.argmax(a.shares)) < len(a.question.candidates)]
+        over = {limit: [a.right for a in named if a.sure >= limit] for limit in LEVELS}
+        levels = [[limit, len(told), sum(told)] for limit, told in over.items() if told]
+        out[key] = {"fit": [round(spread, 2), round(none, 2)], "levels": levels}
+    return out
 
 
 def _read(store: Path) -> dict[tuple[str, bool, int], tuple[NDArray[np.float64], float]]:

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from agent.ladder import Budget, Ladder
 from agent.matter import Matter, Option, Stakes
-from agent.models.protocol import Match
+from agent.models import adapters
+from agent.models.protocol import Match, Scale
 from agent.models.scripted import ScriptedModel
 from agent.questions import answer_question, open_questions
 from agent.view import QUESTION_CHARACTERS, question_prompt
@@ -120,6 +124,53 @@ def test_that_none_is_right_is_not_for_the_small_model_to_say(workspace: Workspa
 def test_a_small_model_that_is_not_sure_settles_nothing(workspace: Workspace) -> None:
     model = ScriptedModel([(0.4, 0.35, 0.25)], name=SMALL)
     assert Ladder(workspace, model=model).decide(_rivals(0.99)).open
+
+
+class TrainedEncoder:
+    """Puts the column c0 beside the field it is asked about, and all else across from it; `near` is how near."""
+
+    scale = Scale(20.0, 0.5)
+
+    def __init__(self, near: float = 0.95, name: str = "columns.gguf 0123 on SmolLM2") -> None:
+        self.name, self._near = name, near
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        angle = {" mobile": (1.0, 0.0), " c 0: 1": (self._near, float(np.sqrt(1 - self._near**2)))}
+        return np.array([angle.get(text, (0.0, 1.0)) for text in texts], np.float32)
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture
+def encoder_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {"fit": [1.0, 0.0], "levels": [[0.5, 200, 196]]}
+    monkeypatch.setattr(adapters, "_columns", lambda: {"fingerprint": "0123", "column": told, "field": told})
+
+
+@pytest.mark.usefixtures("encoder_measured")
+def test_the_trained_encoder_tells_candidates_apart_before_a_model_is_called(workspace: Workspace) -> None:
+    model = ScriptedModel(["c1"])
+    decision = Ladder(workspace, model=model, encoder=TrainedEncoder()).decide(_rivals(0.99))
+    assert (decision.answer, decision.rung) == ("column:c0", "choose")
+    assert model.asked == []
+    (event,) = _decisions(workspace)
+    assert event.why.startswith("the encoder says c0 (1.00)")
+    assert (event.calls, event.confidence) == (0, decision.confidence)
+
+
+@pytest.mark.usefixtures("encoder_measured")
+@pytest.mark.parametrize(
+    ("exists", "encoder"),
+    [
+        (0.7, TrainedEncoder()),  # that there is a right one is not its to say
+        (0.99, TrainedEncoder(near=0.3)),  # nearer to none of them
+        (0.99, TrainedEncoder(name="columns.gguf 4567 on SmolLM2")),  # nobody measured that one
+    ],
+)
+def test_the_encoder_settles_nothing_beyond_what_was_measured(
+    workspace: Workspace, exists: float, encoder: TrainedEncoder
+) -> None:
+    assert Ladder(workspace, encoder=encoder).decide(_rivals(exists)).open
 
 
 def test_a_spent_budget_asks_and_goes_on(workspace: Workspace) -> None:

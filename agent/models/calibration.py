@@ -29,6 +29,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from agent.models.adapters import measured
 from agent.models.protocol import Match
 
 _SMOLLM2 = "SmolLM2-135M-Instruct"
@@ -64,6 +65,7 @@ class Level:
 
 UNFITTED = Fit(1.0, 0.0)
 _TO_COLUMN, _TO_FIELD = "new field -> old column", "old column -> new field"
+_KEY = {_TO_COLUMN: "column", _TO_FIELD: "field"}
 _FITS = {_TO_COLUMN: Fit(1.1, 0.5), _TO_FIELD: Fit(1.8, 3.25)}
 _LEVELS = {
     _TO_COLUMN: (
@@ -84,13 +86,21 @@ _LEVELS = {
 
 
 def fit_of(model: str, match: Match) -> Fit:
-    """The fit for a model, by the name it gives itself, and the direction of the question."""
+    """The fit for a model or a trained encoder, by the name it gives itself, and the direction of the question."""
+    known = measured(model)
+    if known is not None:
+        return Fit(*known[_KEY[_direction(match)]]["fit"])
     return _FITS.get(_direction(match), UNFITTED) if model.startswith(_SMOLLM2) else UNFITTED
 
 
 def levels_of(model: str, match: Match | None) -> tuple[Level, ...]:
     """What was measured, least sure first; empty for a model or a question that wasn't."""
-    if match is None or not model.startswith(_SMOLLM2):
+    if match is None:
+        return ()
+    known = measured(model)
+    if known is not None:
+        return tuple(Level(*told) for told in known[_KEY[_direction(match)]]["levels"])
+    if not model.startswith(_SMOLLM2):
         return ()
     return _LEVELS.get(_direction(match), ())
 

@@ -1,7 +1,7 @@
 """Turns short texts into vectors with a language model: the mean of its last hidden states.
 
-Only for ranking: how alike two vectors are is no probability. Vectors are kept by text, since the same names
-come again and again.
+How alike two vectors are is no probability: with an adapter that says how its scores are meant it becomes one
+(`agent.models.nearest`). Vectors are kept by text, since the same names come again and again.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent.models.cores import IdleCores, physical_cores
-from agent.models.gguf_file import read_adapter, read_header
+from agent.models.gguf_file import Header, read_adapter, read_header
 from agent.models.native import Context, Weights
+from agent.models.protocol import Scale
 
 _LENGTH = 1024
 _KEPT = 20_000  # vectors; 50 MB at a width of 576
@@ -30,6 +31,7 @@ class LlamaEncoder:
         freed by `close`; the adapter works on this encoder's own context, and not on theirs."""
         header = read_header(path)
         self.name = header.label if adapter is None else f"{read_adapter(adapter, header).label} on {header.label}"
+        self.scale = _scale(adapter, header) if adapter is not None else None
         self._adapter = adapter
         self._weights = weights or Weights(path)
         self._owns = weights is None
@@ -63,3 +65,9 @@ class LlamaEncoder:
             self._context.close()
         if self._owns:
             self._weights.close()
+
+
+def _scale(adapter: Path, header: Header) -> Scale | None:
+    told = read_adapter(adapter, header).metadata
+    spread, none = told.get("packhorse.spread"), told.get("packhorse.none")
+    return Scale(spread, none) if isinstance(spread, float) and isinstance(none, float) else None

@@ -1,18 +1,21 @@
 """Opens the model that `--model` names, and the encoder beside it.
 
-The encoder is always the embedded model: its vectors are what the ladder's figures were measured with.
+The encoder is always the embedded model with the adapter that was trained for it: what the ladder's figures were measured
+with.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from agent.models.adapters import COLUMNS
 from agent.models.chat import Chat
 from agent.models.embedded import embedded_model_path
 from agent.models.encoder import LlamaEncoder
 from agent.models.gguf_file import read_adapter, read_header
 from agent.models.kept import path_of
 from agent.models.llamacpp import LlamaCpp
+from agent.models.native import Weights
 from agent.models.openai_server import OpenAiServer
 from agent.models.options import ModelOptions
 from agent.models.protocol import Encoder, Model
@@ -46,10 +49,14 @@ def open_model(spec: str | None, options: ModelOptions | None = None) -> tuple[M
         return None, None
     if spec is not None and spec.startswith(_SCHEMES):
         server = OpenAiServer(spec, options)
-        return server, LlamaEncoder(embedded_model_path())
+        return server, _encoder()
     path, embedded = path_of(spec), embedded_model_path()
     adapter = Path(options.adapter).expanduser() if options.adapter is not None else None
     if path == embedded:
         model = LlamaCpp(embedded, context=_EMBEDDED_CONTEXT, adapter=adapter, think=options.think)
-        return model, LlamaEncoder(embedded, model.weights)
-    return LlamaCpp(path, adapter=adapter, think=options.think), LlamaEncoder(embedded)
+        return model, _encoder(model.weights)
+    return LlamaCpp(path, adapter=adapter, think=options.think), _encoder()
+
+
+def _encoder(weights: Weights | None = None) -> LlamaEncoder:
+    return LlamaEncoder(embedded_model_path(), weights, adapter=COLUMNS if COLUMNS.exists() else None)

@@ -104,10 +104,20 @@ class Model(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Scale:
+    """What the likeness of two vectors means to an encoder that was trained: times `spread` it is a score like those of a
+    softmax, and at `none` a pair is as likely as that nothing is right."""
+
+    spread: float
+    none: float
+
+
 class Encoder(Protocol):
     """Turns short texts into vectors for ranking."""
 
     name: str
+    scale: Scale | None  # None where likeness only ranks
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Shape (len(texts), width), rows of length 1."""
