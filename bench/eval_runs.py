@@ -6,12 +6,13 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from agent.job import Deciders
 from agent.models.catalogue import EMBEDDED
+from bench.ablation import read_ablations
 from bench.evaluate import Result, Setting, evaluate
 from bench.oracle import OracleModel, Quality
 from bench.scenarios import Scenario
@@ -39,8 +40,14 @@ def cells(scenarios: Sequence[Scenario], settings: Sequence[Setting], repeats: i
     return [Cell(s, setting, n) for s in scenarios for setting in settings for n in range(1, repeats + 1)]
 
 
-def setting(model: str | None, oracle: str | None, autonomy: float) -> Setting:
+def setting(model: str | None, oracle: str | None, autonomy: float, ablate: str | None = None) -> Setting:
     """The setting that the options of a command name. UsageError where they contradict each other."""
+    chosen = _decider(model, oracle, autonomy)
+    parts = read_ablations(ablate, model, oracle)
+    return replace(chosen, name=" without ".join([chosen.name, *sorted(parts)]), ablate=parts)
+
+
+def _decider(model: str | None, oracle: str | None, autonomy: float) -> Setting:
     if oracle is not None:
         if model is not None:
             raise UsageError("--oracle takes the place of a model", advice="give --oracle or --model")

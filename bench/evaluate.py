@@ -25,6 +25,7 @@ from agent.job_request import JobOutcome, JobRequest
 from agent.kinds_apart import entity_name
 from agent.ladder import AUTONOMY
 from agent.questions import Question, answer_question, open_questions
+from bench.ablation import without
 from bench.gold_person import GoldPerson
 from bench.oracle import Quality
 from bench.plan_score import PlanScore, base_table, entity_names, score_plan
@@ -45,12 +46,14 @@ MOST_ROUNDS = 8
 
 @dataclass(frozen=True)
 class Setting:
-    """How jobs are run. `model` is as `--model` has it; an oracle of `quality` takes its place."""
+    """How jobs are run. `model` is as `--model` has it; an oracle of `quality` takes its place. `ablate` names the parts
+    that are switched off."""
 
     name: str
     model: str | None = "none"
     autonomy: float = AUTONOMY
     quality: Quality | None = None
+    ablate: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,7 @@ def evaluate(
     database = server.new_database()
     try:
         database.run(scenario.file("target.sql").read_text(encoding="utf-8"))
-        with _own_experience(folder):
+        with _own_experience(folder), without(setting.ablate):
             return _Evaluation(scenario, setting, database, maker, folder, deciders).run(started)
     finally:
         server.drop(database)

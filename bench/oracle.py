@@ -7,19 +7,25 @@ needs. Its errors are drawn by the question alone: the same question gets the sa
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from rapidfuzz import fuzz
 
-from agent.models.protocol import NONE_OF_THESE, Choice, Match, Price, Prompt, Text
+from agent.kinds_apart import entity_name
+from agent.models.protocol import NONE_OF_THESE, Choice, Price, Prompt, Text
 from bench.plan_score import Schema, base_table, reads
 from bench.scenarios import Scenario
+from engine.plan import EntityPlan
 from workspace.errors import ModelError, UsageError
 
 Errors = Literal["independent", "correlated", "near", "overconfident"]
 ERRORS: tuple[Errors, ...] = get_args(Errors)
+_TABLE = re.compile(r"^Which table of the target do the [\d,]+ rows of (.+) go to\?$")
+_ROWS = re.compile(r"^Rows of (.+) with a mark in .+ stay behind: `where: ")
+_VALUE = re.compile(r"^Which label means the same as the value\? Field (.+)\.([^.]+)\.$")
 
 
 @dataclass(frozen=True)
@@ -52,8 +58,11 @@ class OracleModel:
         self.name = f"oracle {quality.right:g} {quality.errors}"
         self.worth: float | None = 0.99 if quality.errors == "overconfident" else quality.right
         self._columns: dict[str, list[frozenset[str]]] = {}
-        gold = scenario.gold()
-        for entity in gold.entities.values():
+        self._entities: dict[str, list[EntityPlan]] = {}
+        self._value_maps = scenario.gold().value_maps
+        for entity in scenario.gold().entities.values():
+            for known_as in (base_table(entity), entity_name(base_table(entity), entity.to)):
+                self._entities.setdefault(known_as, []).append(entity)
             for column, field in entity.fields.items():
                 drawn = reads(field.expression, entity, schema) if not field.constant else frozenset[str]()
                 names = frozenset(c.rpartition(".")[2] for c in drawn)
@@ -63,9 +72,13 @@ class OracleModel:
     def choose(self, prompt: Prompt, options: Sequence[str]) -> Choice:
         """The right option with the probability of the quality, else a wrong one."""
         match = prompt.match
-        right = self._right(match, options)
+        right = self._right(prompt, options)
         field = match.new_field if match is not None else prompt.question
-        group = field.partition(".")[0] if self._quality.errors == "correlated" else f"{field} {sorted(options)}"
+        group = (
+            field.partition(".")[0]
+            if self._quality.errors == "correlated"
+            else f"{field} {sorted(options)} {prompt.data if match is None else ''}"
+        )
         draw = random.Random(f"{self._seed} {self._scenario.name} {group}")
         index = right
         if draw.random() >= self._quality.right:
@@ -84,14 +97,31 @@ class OracleModel:
     def close(self) -> None:
         """Nothing to free."""
 
-    def _right(self, match: Match | None, options: Sequence[str]) -> int:
+    def _right(self, prompt: Prompt, options: Sequence[str]) -> int:
         """The option that the gold plan takes; none of these (the last) where it takes no option."""
         none = options.index(NONE_OF_THESE) if NONE_OF_THESE in options else len(options) - 1
-        if match is None:
-            return none
-        wanted = self._columns.get(match.new_field, [])
+        if prompt.match is None:
+            wanted = self._said(prompt, options)
+            return options.index(wanted) if wanted in options else none
+        columns = self._columns.get(prompt.match.new_field, [])
         for place, option in enumerate(options):
             named = frozenset(option.split(" where ")[0].split(", the ")[0].split(" + "))
-            if any(names and named == names for names in wanted):
+            if any(names and named == names for names in columns):
                 return place
         return none
+
+    def _said(self, prompt: Prompt, options: Sequence[str]) -> str | None:
+        """What the gold plan says of a table, of rows that stay behind or of a value; None for anything else."""
+        if told := _TABLE.match(prompt.question):
+            offered = [e for e in self._entities.get(told[1], ()) if e.to in options]
+            return max(offered, key=lambda e: len(e.fields)).to if offered else None
+        if told := _ROWS.match(prompt.question):
+            return options[0] if any(e.where for e in self._entities.get(told[1], ())) else None
+        if told := _VALUE.match(prompt.question):
+            for entity in self._entities.get(told[1], ()):
+                field = entity.fields.get(told[2])
+                if field is not None and field.map is not None:
+                    known = {str(k).strip().casefold(): v for k, v in self._value_maps[field.map].items()}
+                    label = known.get(prompt.data.strip().casefold())
+                    return None if label is None else str(label)
+        return None

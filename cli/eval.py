@@ -20,6 +20,7 @@ Model = Annotated[str | None, typer.Option("--model", help="As for `migrate run`
 Oracle = Annotated[
     str | None, typer.Option("--oracle", help="A decider that is right so often, and how it errs: 0.9 or 0.9,near.")
 ]
+Ablate = Annotated[str | None, typer.Option("--ablate", help="Switch parts of the harness off: ladder,experience.")]
 Autonomy = Annotated[float, typer.Option("--autonomy", min=0.5, max=1.0, help="As for `migrate run`.")]
 Repeat = Annotated[int, typer.Option("--repeat", min=1, help="How often, each time with other rows.")]
 Output = Annotated[
@@ -35,6 +36,7 @@ def evaluate(
     wanted: Wanted = None,
     model: Model = None,
     oracle: Oracle = None,
+    ablate: Ablate = None,
     autonomy: Autonomy = AUTONOMY,
     repeat: Repeat = 1,
     output: Output = None,
@@ -63,7 +65,7 @@ def evaluate(
             view.listed(on_stdout(), found)
         return 0
     before = [r for _, r in read_results(compare)] if compare is not None else None
-    chosen = setting(model, oracle, autonomy)
+    chosen = setting(model, oracle, autonomy, ablate)
     progress = view.progress(on_stderr())
     results = list(run_cells(cells(found, [chosen], repeat), output, progress))
     if as_json:

@@ -7,15 +7,20 @@ from pathlib import Path
 
 import pytest
 
+import agent.job
 from agent.job import run_job
 from agent.job_request import JobRequest
+from agent.models.protocol import NONE_OF_THESE, Prompt
+from bench.ablation import REFUSED, without
 from bench.eval_compare import compare
+from bench.eval_curve import chart, points
+from bench.eval_curve import table as curve_table
 from bench.eval_families import table
 from bench.eval_figures import MEASURES, figure, figures
 from bench.eval_runs import cells, read_results, run_cells, setting
 from bench.evaluate import Result
 from bench.gold_kinds import answer_kinds, told_kinds
-from bench.oracle import ERRORS, Quality
+from bench.oracle import ERRORS, OracleModel, Quality
 from bench.scenarios import Scenario, scenarios, splits
 from bench.scenarios.maker import Maker
 from bench.score import score
@@ -82,6 +87,64 @@ def test_a_decider_that_is_always_wrong_and_sure_of_it_shows_in_the_figures(tmp_
     assert result.wrong + result.extra > 0
     assert result.rungs["choose"][1] > 0
     assert not result.completed
+
+
+def test_without_the_ladder_the_rules_decide_nothing_and_a_bad_model_everything(tmp_path: Path) -> None:
+    bare = setting(None, "0,overconfident", 0.9, "ladder")
+    (result,) = run_cells(cells(scenarios("hubspot/portal"), [bare], 1), None)
+    assert set(result.rungs) <= {"choose", "ask"}
+    assert (result.right, result.completed) == (0, False)
+    assert result.missing > 20  # sure of the wrong table, or of none: its fields are left out and nobody is asked
+    assert result.setting == "oracle 0 overconfident without ladder"
+
+
+@pytest.mark.parametrize(
+    ("model", "parts", "word"),
+    [
+        *[("none", part, part) for part in REFUSED],
+        ("none", "ladder", "there is none"),
+        ("none", "luck", "luck"),
+        ("none", ",", "names no part"),
+    ],
+)
+def test_what_can_not_be_switched_off_is_refused_by_name(model: str, parts: str, word: str) -> None:
+    with pytest.raises(UsageError, match=word):
+        setting(model, None, 0.9, parts)
+
+
+def test_without_experience_a_job_opens_no_store() -> None:
+    assert agent.job._experience() is not None
+    with without(frozenset({"experience"})):
+        assert agent.job._experience() is None
+
+
+def test_the_oracle_knows_tables_and_values_too_where_it_is_right() -> None:
+    (scenario,) = scenarios("zoho/export")
+    oracle = OracleModel(scenario, {}, Quality(1.0))
+
+    def said(question: str, data: str, *options: str) -> str:
+        return options[oracle.choose(Prompt("", question, data), options).index]
+
+    table = "Which table of the target do the 1,075 rows of Deals go to?"
+    assert said(table, "", "company", "deal", NONE_OF_THESE) == "deal"
+    value = "Which label means the same as the value? Field Deals.phase."
+    assert said(value, "Qualification", "won", "qualifying", NONE_OF_THESE) == "qualifying"
+    assert said(value, "no such stage", "won", "qualifying", NONE_OF_THESE) == NONE_OF_THESE
+
+
+def test_the_curve_has_a_point_a_quality_and_leaves_other_settings_out() -> None:
+    results = [
+        _result("a/one", setting="oracle 0.9 near"),
+        _result("b/one", setting="oracle 0.9 near", completed=False, wrong=1),
+        _result("a/one", setting="rules"),
+        _result("a/one", setting="oracle 0.9 near without ladder"),
+    ]
+    found = points(results)
+    assert [(p.errors, p.right, p.count, p.figures["completed"]) for p in found] == [
+        ("rules", 0.0, 1, 1.0), ("near", 0.9, 2, 0.5)
+    ]  # fmt: skip
+    assert curve_table(found).splitlines()[3].startswith("| near | 0.9 | 2 | 50% | 5.00 |")
+    assert chart(found).count("<circle") == 3  # a point in each panel
 
 
 def _result(scenario: str = "a/one", **told: object) -> Result:
