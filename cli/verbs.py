@@ -19,6 +19,7 @@ from cli.jobs import jobs
 from cli.preview import preview
 from cli.quarantine_retry import drop, retry
 from cli.rehearse import rehearse
+from cli.report import report
 from cli.resume import resume
 from cli.run import run
 from cli.status import status
@@ -68,6 +69,7 @@ quarantine.app.command("drop")(drop)
 app.add_typer(quarantine.app, name="quarantine")
 app.command()(answer)
 app.command()(verify)
+app.command()(report)
 app.command()(undo)
 app.command()(sync)
 app.command()(cleanup)

@@ -8,6 +8,7 @@ formula has an apostrophe before it; a text too long for a cell is named and kep
 from __future__ import annotations
 
 import re
+from typing import Any
 
 LONGEST = 32_767
 """Characters (UTF-16 units) that a cell holds."""
@@ -19,6 +20,17 @@ _ESCAPE = re.compile(
     r"\\(?=u\{)|_(?=x[0-9A-Fa-f]{4}_)|[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff]"
 )
 _ESCAPED = re.compile(r"\\u\{([0-9a-f]{0,6})\}")
+
+
+def text_cell(sheet: Any, value: str) -> Any:
+    """A cell of a write-only sheet that holds the text as it is: never a formula or an error."""
+    from openpyxl.cell import WriteOnlyCell
+
+    cell = WriteOnlyCell(sheet, value or None)
+    cell.number_format = "@"
+    if value:
+        cell.data_type = "s"
+    return cell
 
 
 def cell_of(value: str | None) -> str:

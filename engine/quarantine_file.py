@@ -20,7 +20,7 @@ from engine.check import CheckedEntity
 from engine.compile import stage_columns
 from engine.context import Context
 from engine.quarantine import QuarantinedRow
-from engine.quarantine_cells import KeptError, cell_of, value_of
+from engine.quarantine_cells import KeptError, cell_of, text_cell, value_of
 from engine.retried_rows import stage_rows
 from workspace.errors import UsageError
 
@@ -50,31 +50,23 @@ def write_csv(out: IO[str], rows: Iterable[QuarantinedRow]) -> int:
 def write_xlsx(out: IO[bytes], rows: Iterable[QuarantinedRow]) -> int:
     """Writes the rows, a sheet an entity, all cells as text; how many. UsageError for more than a sheet holds."""
     from openpyxl import Workbook
-    from openpyxl.cell import WriteOnlyCell
 
     book = Workbook(write_only=True)
     count, on_sheet, columns, entity, sheet = 0, 0, [], None, None
-
-    def text(value: str) -> Any:
-        cell = WriteOnlyCell(sheet, value or None)
-        cell.number_format = "@"
-        if value:
-            cell.data_type = "s"  # never a formula or an error, whatever the text
-        return cell
 
     for row in rows:
         if row.entity != entity:
             entity, columns, on_sheet = row.entity, list(row.raw), 0
             sheet = book.create_sheet(_title(entity, book.sheetnames))
             sheet.freeze_panes = "D2"
-            sheet.append([text(heading) for heading in _headings(columns)])
+            sheet.append([text_cell(sheet, heading) for heading in _headings(columns)])
         if on_sheet == _MOST_ROWS:
             raise UsageError(
                 f"a sheet holds {_MOST_ROWS:,} rows, and {entity} has more in quarantine",
                 advice="give --signature, or export to a .csv or .jsonl file",
             )
         assert sheet is not None
-        sheet.append([text(cell) for cell in _cells(row, columns)])
+        sheet.append([text_cell(sheet, cell) for cell in _cells(row, columns)])
         count, on_sheet = count + 1, on_sheet + 1
     if not book.sheetnames:
         book.create_sheet("empty")
