@@ -156,7 +156,7 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values, but for times."""
-        return {**asdict(self), "reconciled": self.reconciled}
+        return {"reconciled": self.reconciled, **asdict(self)}
 
 
 def report(workspace: Workspace, changes: Iterable[ValueChange] | None = None, *, why_no_changes: str = "") -> Report:
