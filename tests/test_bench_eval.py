@@ -17,6 +17,7 @@ from bench.eval_curve import chart, points
 from bench.eval_curve import table as curve_table
 from bench.eval_families import table
 from bench.eval_figures import MEASURES, figure, figures
+from bench.eval_matchers import Task, by_family, by_names, recall, tasks
 from bench.eval_runs import cells, read_results, run_cells, setting
 from bench.evaluate import Result
 from bench.gold_kinds import answer_kinds, told_kinds
@@ -101,7 +102,7 @@ def test_without_the_ladder_the_rules_decide_nothing_and_a_bad_model_everything(
 @pytest.mark.parametrize(
     ("model", "parts", "word"),
     [
-        *[("none", part, part) for part in REFUSED],
+        *[("none", part, f"{part} can.t be switched off") for part in REFUSED],
         ("none", "ladder", "there is none"),
         ("none", "luck", "luck"),
         ("none", ",", "names no part"),
@@ -145,6 +146,26 @@ def test_the_curve_has_a_point_a_quality_and_leaves_other_settings_out() -> None
     ]  # fmt: skip
     assert curve_table(found).splitlines()[3].startswith("| near | 0.9 | 2 | 50% | 5.00 |")
     assert chart(found).count("<circle") == 3  # a point in each panel
+
+
+def test_a_matcher_is_scored_by_as_many_pairs_as_there_are_right_ones() -> None:
+    task = Task("a", {"Phone": ["1"], "Fax": ["2"], "E Mail": ["x"]}, ["phone", "email", "fax_no"],
+                frozenset({("Phone", "phone"), ("E Mail", "email")}))  # fmt: skip
+    ranked = by_names(task)
+    assert ranked[0] == ("Phone", "phone")
+    assert len(ranked) == len({s for s, _ in ranked}) == len({t for _, t in ranked}) == 3
+    assert recall(task, [("Phone", "phone"), ("Fax", "fax_no"), ("E Mail", "email")]) == 0.5
+    other = Task("b", {}, [], frozenset({("a", "a")}))
+    assert by_family([task, other], [[], [("a", "a")]]) == {"a": 0.0, "b": 1.0}
+
+
+def test_right_pairs_are_those_of_the_gold_plan_that_draw_on_one_column(tmp_path: Path) -> None:
+    (scenario,) = scenarios("hubspot/portal")
+    found = tasks(scenario, tmp_path)
+    assert {t.family for t in found} == {"hubspot"}
+    assert len(found) == len(scenario.gold().entities)
+    assert all(t.right and {s for s, _ in t.right} <= set(t.source) for t in found)
+    assert all({column for _, column in t.right} <= set(t.target) for t in found)
 
 
 def _result(scenario: str = "a/one", **told: object) -> Result:
