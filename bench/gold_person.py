@@ -81,6 +81,8 @@ class GoldPerson:
             return NONE
         if field.constant:
             return str(field.default)
+        if question.kind == "format":  # its candidates are expressions, not columns
+            return f"sql:{self._in_words(field)}"
         wanted = reads(field.expression, entity, self._schema)
         for candidate in question.candidates:
             named = re.sub(r"^(column|joined|part|selected):", "", str(candidate["answer"]))
