@@ -13,6 +13,7 @@ from cli.cleanup import cleanup
 from cli.demo import demo
 from cli.doctor import doctor
 from cli.eval import evaluate
+from cli.explain import explain
 from cli.init import init
 from cli.inspect import inspect
 from cli.jobs import jobs
@@ -77,6 +78,7 @@ app.command()(doctor)
 app.add_typer(model.app, name="model")
 app.add_typer(experience.app, name="experience")
 app.command()(init)
+app.command()(explain)
 app.command("eval")(evaluate)
 app.command()(demo)
 

@@ -30,8 +30,15 @@ error PH-103: no such file
 Errors that exit with 2 are found before a row moves. After the others, what was committed stays,
 and `migrate resume` goes on.
 
-| code | exit code | |
-|---|---|---|
+`migrate explain` tells the same in the terminal:
+
+```console
+$ migrate explain PH-103
+PH-103: A system that cannot be reached or refuses us: wrong host, password, database, privilege.
+```
+
+| code | exit code | | what to do |
+|---|---|---|---|
 """
 
 _EVENTS = """\
@@ -113,16 +120,11 @@ that may be NULL takes NULL, and the change is counted.
 
 def errors_page() -> str:
     """The whole page."""
-    kinds = [
-        kind for kind in vars(errors).values() if inspect.isclass(kind) and issubclass(kind, errors.PackhorseError)
-    ]
     rows = [
-        f"| {kind.code} | {kind.exit_code} | {_one_line(kind)} |"
-        for kind in sorted(kinds, key=lambda kind: kind.code)
-        if kind is not errors.PackhorseError
+        f"| {code} | {kind.exit_code} | {_one_line(kind)} | {kind.remedy} |"
+        for code, kind in errors.errors_by_code().items()
     ]
-    unexpected = "| PH-100 | 1 | Something that nobody foresaw. Run it again with `--debug` and report what it shows. |"
-    return _ERRORS + "\n".join([unexpected, *rows]) + "\n"
+    return _ERRORS + "\n".join(rows) + "\n"
 
 
 def events_page() -> str:
@@ -152,7 +154,7 @@ def reasons_page() -> str:
 
 
 def _one_line(kind: type) -> str:
-    return " ".join((kind.__doc__ or "").split())
+    return (kind.__doc__ or "").strip().partition("\n")[0]
 
 
 def _type(hint: Any) -> str:

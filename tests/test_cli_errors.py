@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from sample_data.servers import Database, PostgresServer
 from tests.cli_runner import Result, migrate, migrate_here
+from workspace.errors import errors_by_code
 from workspace.events import JobStarted
 from workspace.lock import JobLock
 from workspace.log import Workspace
@@ -273,3 +275,21 @@ def _job(folder: Path) -> JobPaths:
     with Workspace.open(paths, write=True) as workspace:
         workspace.record(JobStarted(job="job", source="sqlite:///x.db", target="postgresql://me@h/db"))
     return paths
+
+
+def test_each_code_is_explained_and_raised_somewhere(tmp_path: Path) -> None:
+    root = Path(__file__).parent.parent
+    rooms = ("cli", "bench", "agent", "engine", "connectors", "workspace")
+    code = "\n".join(file.read_text() for room in rooms for file in (root / room).rglob("*.py"))
+    for number, kind in errors_by_code().items():
+        told = migrate_here("explain", number.removeprefix("PH-"), "--json").json
+        assert told["code"] == number
+        assert told["exit_code"] == kind.exit_code
+        assert told["meaning"].endswith(".")
+        assert told["remedy"]
+        # a code that nothing raises is a promise that nobody keeps
+        assert number == "PH-100" or re.search(rf"(raise |\(|return |= ){kind.__name__}\(", code), number
+    commands = set(re.findall(r"`migrate ([a-z]+)", " ".join(kind.remedy for kind in errors_by_code().values())))
+    for command in commands:
+        assert migrate_here(command, "--help").code == 0, command
+    migrate_here("explain", "7").refused("PH-101", "there is no error '7'")
