@@ -1,10 +1,10 @@
-"""`migrate plan`: the plan as a document: drafted from both systems, or checked against them."""
+"""`migrate plan`: the plan as a document: drafted from both systems, checked against them, compared, explained."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -34,13 +34,17 @@ from cli.views.live import LiveView
 from cli.views.output import on_stderr, on_stdout, print_json
 from workspace.errors import UsageError
 from workspace.log import Workspace
-from workspace.paths import JobPaths
+from workspace.paths import JobPaths, find_job
 
-app = typer.Typer(rich_markup_mode=None, help="The plan as a document: draft it, check it.")
+if TYPE_CHECKING:
+    from engine.plan import Plan
+
+app = typer.Typer(rich_markup_mode=None, help="The plan as a document: draft it, check it, compare it, explain it.")
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The plan.")]
 
 
+AJob = Annotated[str | None, typer.Option("--job", metavar="NAME", help="The job; the newest without it.")]
 Out = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write it; without it, stdout.")
 ]
@@ -130,3 +134,66 @@ def check(file: File, source: GivenSource = None, target: GivenTarget = None, as
     else:
         view.show_entities(on_stdout(), entities)
     return 0
+
+
+@app.command("explain")
+def explain(
+    field: Annotated[str, typer.Argument(metavar="ENTITY.COLUMN", help="A field: the target's column, of an entity.")],
+    job: AJob = None,
+    as_json: AsJson = False,
+) -> int:
+    """Tell the story of one field, from the job's log: what the plan says, who decided it out of which candidates, on
+    what evidence and at what price, what was asked and answered, and which rows failed by it.
+
+    JSON: `job`, `entity`, `column`, `plan_version`, `says` (null where the column is left out), `value_map`,
+    `chapters` (objects with `at`, `position`, `kind`, `what`, `rung`, `sure`, `why`, `candidates`, `calls`, `tokens`,
+    `seconds`), `failed` (rows by signature).
+    """
+    from engine.field_story import field_story
+
+    with Workspace.open(find_job(here(), job)) as workspace:
+        story = field_story(workspace, field)
+    if as_json:
+        print_json(story.to_dict())
+    else:
+        view.show_story(on_stdout(), story)
+    return 0
+
+
+@app.command("diff")
+def diff(
+    before: Annotated[str, typer.Argument(metavar="A", help="A plan's file, or the number of a version of the job's.")],
+    after: Annotated[str, typer.Argument(metavar="B", help="The other.")],
+    job: AJob = None,
+    as_json: AsJson = False,
+) -> int:
+    """Show what differs between two plans, field by field: a file, or a version of a job's plan.
+
+    How they are written (comments, order, quotes) makes no difference. JSON: `same`, and `appeared`, `changed` and
+    `went`, lists of objects with `path`, `before`, `after`.
+    """
+    from engine.plan import plan_document
+    from workspace.difference import Difference, compare
+
+    old, new = (plan_document(_plan(each, job)) for each in (before, after))
+    for document in (old, new):
+        document.pop("version", None)
+    found = Difference(0, 0, tuple(compare(old, new)))
+    if as_json:
+        told = found.to_dict()
+        print_json({"same": not found.items, **{kind: told[kind] for kind in ("appeared", "changed", "went")}})
+    elif not found.items:
+        on_stdout().print("the plans say the same")
+    else:
+        view.show_items(on_stdout(), found.items)
+    return 0
+
+
+def _plan(named: str, job: str | None) -> Plan:
+    from engine.field_story import plan_of_version
+    from engine.plan import load_plan
+
+    if not named.isdigit():
+        return load_plan(Path(named))
+    with Workspace.open(find_job(here(), job)) as workspace:
+        return plan_of_version(workspace, int(named))
