@@ -1,4 +1,4 @@
-"""CSV and TSV files as a source: each file of a folder is a table, read by DuckDB, all values text.
+"""CSV, TSV and XLSX files as a source: each file or sheet is a table, read by DuckDB, all values text.
 
 An unquoted nothing is NULL, a quoted one is ''. A file is taken once, whole and strictly, into a DuckDB
 file in a temporary folder, so that a malformed line is found before any row moves; DuckDB is locked to
@@ -21,7 +21,7 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
-from connectors.csv_files import CsvFile, find_files, look, write_utf8
+from connectors.csv_files import BOOKS, CsvFile, find_files, look, write_utf8
 from connectors.dsn import Dsn
 from connectors.grants import Grant
 from connectors.protocols import Catalogue, Column, Kind, Page, Table
@@ -51,16 +51,16 @@ class CsvSource:
         self.dsn = dsn.masked
         self._path = dsn.path.expanduser().resolve()
         self._taken: dict[str, tuple[int, int]] = {}
+        self._origins: list[tuple[Path, tuple[int, int]]] = []
         _sweep()
         self._folder = tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-", ignore_cleanup_errors=True)
         self._temporary = Path(self._folder.name)
         self._connection: duckdb.DuckDBPyConnection | None = None
         try:
-            files = [
-                look(path, dsn.parameters.get("encoding", ""), dsn.parameters.get("delimiter", ""))
-                for path in find_files(self._path)
-            ]
+            files = self._look(dsn)
             self._files = {file.table: file for file in files}
+            if len({file.table.casefold() for file in files}) < len(files):
+                raise CatalogueError("two sheets or files are one table", where=self.dsn, advice="rename one of them")
             self._connection = self._open()
         except BaseException as error:
             self.close()
@@ -161,6 +161,18 @@ class CsvSource:
             self._connection.close()
         self._folder.cleanup()
 
+    def _look(self, dsn: Dsn) -> list[CsvFile]:
+        found: list[CsvFile] = []
+        for path in find_files(self._path):
+            if path.suffix.lower() in BOOKS:
+                from connectors.xlsx_files import sheets
+
+                self._origins.append((path, _state(path)))
+                found += sheets(path, self._temporary, totals=dsn.parameters.get("totals") == "keep")
+            else:
+                found.append(look(path, dsn.parameters.get("encoding", ""), dsn.parameters.get("delimiter", "")))
+        return found
+
     def _open(self) -> duckdb.DuckDBPyConnection:
         connection = duckdb.connect(
             str(self._temporary / "tables.db"),
@@ -259,8 +271,8 @@ class CsvSource:
         return quoted
 
     def _still_the_same(self) -> None:
-        for name, state in self._taken.items():
-            path = self._files[name].path
+        taken = [(self._files[name].path, state) for name, state in self._taken.items()]
+        for path, state in [*taken, *self._origins]:
             if not path.exists() or _state(path) != state:
                 raise SourceLostError(
                     "the file changed while it was read", where=str(path), advice="start a new job on the new file"

@@ -23,6 +23,7 @@ from connectors.rows import decode, decode_cp1252
 from workspace.errors import CatalogueError
 
 SUFFIXES = (".csv", ".tsv")
+BOOKS = (".xlsx", ".xlsm")
 _SAMPLE_BYTES = 1 << 20
 _SAMPLE_RECORDS = 500
 _DELIMITERS = ",;\t|"
@@ -48,7 +49,7 @@ class CsvFile:
     """One file. `encoding` is Python's name, or "mixed" for UTF-8 with lines of cp1252 among it.
 
     `escape` is the character that stands before a quote inside quotes: `"` or a backslash.
-    `line_end` is what ends the header where it goes over several lines, else "".
+    `line_end` is what ends the header where it goes over several lines, else "". `origin` is the file it was made of, where that is another.
     """
 
     path: Path
@@ -57,11 +58,13 @@ class CsvFile:
     escape: str
     columns: tuple[str, ...]
     line_end: str = ""
+    name: str = ""
+    origin: Path | None = None
 
     @property
     def table(self) -> str:
-        """The table's name: the file's without its suffix."""
-        return self.path.stem
+        """The table's name: the file's without its suffix, unless it has one of its own."""
+        return self.name or self.path.stem
 
 
 def find_files(path: Path) -> list[Path]:
@@ -69,8 +72,8 @@ def find_files(path: Path) -> list[Path]:
 
     CatalogueError where two would be the same table.
     """
-    files = [path] if path.is_file() else sorted(f for f in path.iterdir() if f.suffix.lower() in SUFFIXES)
-    files = [f for f in files if f.is_file() and not f.name.startswith(".") and f.stat().st_size]
+    files = [path] if path.is_file() else sorted(f for f in path.iterdir() if f.suffix.lower() in SUFFIXES + BOOKS)
+    files = [f for f in files if f.is_file() and not f.name.startswith((".", "~$")) and f.stat().st_size]
     for stem, number in Counter(f.stem.casefold() for f in files).items():
         if number > 1:
             raise CatalogueError(

@@ -28,14 +28,17 @@ _SYSTEMS = {
     "postgres": "postgres",
     "sqlite": "sqlite",
     "csv": "csv",
+    "file": "csv",
 }
 _PORTS = {"mysql": 3306, "postgres": 5432}
 _SCHEMES = {"mysql": "mysql", "postgres": "postgresql", "sqlite": "sqlite", "csv": "csv"}
 _PLACE = ("host", "port", "unix_socket", "schema")
-_TEXT_FILES = (".csv", ".tsv")
+_TEXT_FILES = (".csv", ".tsv", ".xlsx", ".xlsm")
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _SECRET_PARAMETER = re.compile(r"pass(word|wd|phrase)?$|pwd$|secret|token", re.IGNORECASE)
-_FORMS = "use mysql://, mariadb://, postgresql://, sqlite:///FILE, a folder of CSV files, or a .csv file"
+_FORMS = (
+    "use mysql://, mariadb://, postgresql://, sqlite:///FILE, a folder of CSV or XLSX files, or a .csv or .xlsx file"
+)
 
 
 @dataclass(frozen=True, repr=False)

@@ -96,6 +96,7 @@ def test_a_variable_holds_all_of_it_or_one_part(tmp_path: Path) -> None:
 def test_files_and_folders(tmp_path: Path) -> None:
     (tmp_path / "crm.db").touch()
     (tmp_path / "contacts.csv").touch()
+    (tmp_path / "contacts.ods").touch()
     (tmp_path / "contacts.xlsx").touch()
     assert Dsn.parse(str(tmp_path)).system == "csv"
     assert Dsn.parse(str(tmp_path / "contacts.csv")).system == "csv"
@@ -103,8 +104,9 @@ def test_files_and_folders(tmp_path: Path) -> None:
     assert Dsn.parse(Dsn.parse(str(tmp_path)).identity).path == tmp_path.resolve()
     dsn = Dsn.parse(f"csv:///{tmp_path}?encoding=cp1250")
     assert (dsn.path, dsn.masked) == (tmp_path, f"csv:///{tmp_path}?encoding=cp1250")
-    with pytest.raises(DsnError, match="xlsx"):
-        Dsn.parse(str(tmp_path / "contacts.xlsx"))
+    assert Dsn.parse(str(tmp_path / "contacts.xlsx")).system == "csv"
+    with pytest.raises(DsnError, match="ods"):
+        Dsn.parse(str(tmp_path / "contacts.ods"))
     with pytest.raises(DsnError, match="neither a DSN nor a file"):
         Dsn.parse(str(tmp_path / "nothing"))
 
