@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 from pathlib import Path
 from typing import Annotated, cast
 
 import typer
 
-from cli.options import AsJson, here
+from cli.experience_export import export_steps, write_owned
+from cli.options import AsJson
 from cli.person import at_hand
 from cli.views import experience as view
 from cli.views.output import on_stderr, on_stdout, print_json
 from engine.known_names import near
 from workspace.errors import InterruptedJobError, UsageError, WorkspaceError
 from workspace.experience_store import LESSON_KINDS, ExperienceStore, LessonKind
-from workspace.log import Workspace
-from workspace.paths import find_job
 from workspace.signature import normalise
-from workspace.trajectories import trajectories
 
 app = typer.Typer(rich_markup_mode=None, help="What was learnt in all jobs, kept in the user's data directory.")
 
@@ -114,7 +110,7 @@ def export(
     job, a JSON object a line: what could be chosen, what was, at which price, and what a person or the engine said to it.
     """
     if steps:
-        return _export_steps(output, job, with_values)
+        return export_steps(output, job, with_values)
     if job is not None:
         raise UsageError("lessons are of all jobs", where="--job", advice="it goes with --trajectories")
     with ExperienceStore.open() as store:
@@ -130,22 +126,8 @@ def export(
     if output is None:
         sys.stdout.write(document)
     else:
-        _write(output, document)
+        write_owned(output, document)
     view.show_going(on_stderr(), going, stays, "" if output is None else str(output))
-    return 0
-
-
-def _export_steps(output: Path | None, job: str | None, with_values: bool) -> int:
-    """The decisions of a job as JSON lines."""
-    paths = find_job(here(), job)
-    with Workspace.open(paths) as workspace:
-        found = list(trajectories(workspace, paths.job, with_values=with_values))
-    document = "".join(json.dumps(step, ensure_ascii=False) + "\n" for step in found)
-    if output is None:
-        sys.stdout.write(document)
-    else:
-        _write(output, document)
-    on_stderr().print(f"{len(found):,} decisions of {paths.job} go out")
     return 0
 
 
@@ -210,12 +192,3 @@ def _agreed(lessons: int) -> bool:
         )
     on_stderr().print(f"\nforget {lessons:,} lessons? [y/N] ", end="")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
-def _write(output: Path, document: str) -> None:
-    """A file of the owner's alone, until they hand it on."""
-    try:
-        with os.fdopen(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
-            out.write(document)
-    except OSError as error:
-        raise UsageError(f"cannot be written: {error.strerror}", where=str(output)) from None

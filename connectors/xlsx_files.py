@@ -22,7 +22,10 @@ from workspace.errors import CatalogueError
 
 _COMPOUND = bytes.fromhex("d0cf11e0a1b11ae1")
 _ERROR = re.compile(rb'<c r="([A-Z]{1,3}\d+)"[^>]*\bt="e"')
-_NO_VALUE = re.compile(rb'<c r="([A-Z]{1,3}\d+)"[^>]*><f[^>]*(?:/>|>[^<]*</f>)(?:<v\s*/>|<v></v>)?</c>')
+# an empty text is a value: =IF(A2="","",A2) gives it
+_NO_VALUE = re.compile(
+    rb'<c r="([A-Z]{1,3}\d+)"(?![^>]*\bt="str")[^>]*><f[^>]*(?:/>|>[^<]*</f>)(?:<v\s*/>|<v></v>)?</c>'
+)
 _FILLED = re.compile(rb'<c r="([A-Z]{1,3})(\d+)"[^>]*[^>/]>')
 _CELL_BYTES = 32
 _HEADER_WITHIN = 50

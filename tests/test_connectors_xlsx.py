@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import re
+import zipfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -93,3 +95,22 @@ def test_what_is_no_workbook(tmp_path: Path, content: bytes, what: str) -> None:
     (tmp_path / "t.xlsx").write_bytes(content)
     with pytest.raises(CatalogueError, match=what):
         open_source(str(tmp_path / "t.xlsx"))
+
+
+def test_a_formula_that_gives_an_empty_text_has_a_value(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    book.active.append(["id", "note"])
+    book.active.append([1, "placeholder"])
+    book.active.append([2, "kept"])
+    book.save(tmp_path / "plain.xlsx")
+    # openpyxl stores no values of formulas; a sheet program writes this for =IF(A2="","","x")
+    stored = b'<c r="B2" t="str"><f>IF(A2="","","x")</f><v></v></c>'
+    with zipfile.ZipFile(tmp_path / "plain.xlsx") as plain, zipfile.ZipFile(tmp_path / "f.xlsx", "w") as made:
+        for name in plain.namelist():
+            data = plain.read(name)
+            if name == "xl/worksheets/sheet1.xml":
+                data, changed = re.subn(rb'<c r="B2"[^>]*>.*?</c>', lambda _: stored, data)
+                assert changed == 1
+            made.writestr(name, data)
+    with closing(open_source(str(tmp_path / "f.xlsx"))) as source:
+        assert sorted(source.catalogue().tables) == ["f"]

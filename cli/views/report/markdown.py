@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from html import escape
 
-from cli.views.report.sheets import Cell, Sheet, moment, sheets, verdict
+from cli.views.report.sheet import Cell, Sheet, moment
+from cli.views.report.sheets import sheets, verdict
 from engine.report import Report
 
 _SIGNS = re.compile(r"([\\`*_{}\[\]()#+!|~-])")

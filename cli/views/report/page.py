@@ -11,7 +11,8 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from cli.views.report import charts
-from cli.views.report.sheets import Cell, moment, sheets, verdict
+from cli.views.report.sheet import Cell, moment
+from cli.views.report.sheets import sheets, verdict
 from engine.report import Report
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import IO, Any
 
-from cli.views.report.sheets import Cell, moment, sheets, verdict
+from cli.views.report.sheet import Cell, moment
+from cli.views.report.sheets import sheets, verdict
 from engine.quarantine_cells import text_cell
 from engine.report import Report
 
