@@ -80,6 +80,8 @@ class Stager:
             e.name: first_parts(ctx.workspace, e.name) if e.plan.key or self._complete[e.name] else []
             for e in ctx.checked.entities
         }
+        # What an earlier process read, of whichever entity, is of another instant: references between the two may dangle.
+        self._first = not any(True for _ in ctx.workspace.events(types=[PartStaged, StageCompleted]))
         self._check_files()
         self._expected: dict[str, int] = {}
         todo = [e for e in ctx.checked.entities if self._complete[e.name] is None]
@@ -123,8 +125,7 @@ class Stager:
                         entity=entity.name,
                         rows=rows,
                         parts=count,
-                        # what an earlier process read is of another instant
-                        snapshot=self._ctx.source.snapshot and not self._recorded[entity.name],
+                        snapshot=self._ctx.source.snapshot and self._first,
                         counted=item.counted,
                     )
                 )

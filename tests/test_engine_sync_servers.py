@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import engine.faults
 from engine.load import load
 from sample_data.servers import Database, PostgresServer
 from tests.engine_jobs import EngineJob, reconciled
-from workspace.events import PlanChanged
+from workspace.events import PartStaged, PlanChanged
 
 ROWS = [(n, f"n{n}", f"2024-01-{n:02} 00:00:00") for n in range(10, 30)]
 TABLE = "CREATE TABLE t(id int PRIMARY KEY, v varchar(20), at {})"
@@ -102,3 +103,24 @@ def test_what_an_interrupted_reading_mixed_up_is_told_and_brought_right(
     assert (entity.new, entity.changed, entity.deleted) == (1, 1, 1)
     assert cloud.execute(HELD).fetchall() == source_holds(legacy)
     reconciled(job)
+
+
+def test_tables_read_before_and_after_a_kill_are_of_two_instants(
+    job: EngineJob, legacy: Database, cloud: psycopg.Connection[Any]
+) -> None:
+    legacy.run("CREATE TABLE u(id int PRIMARY KEY, t_id int)")
+    legacy.run("INSERT INTO u VALUES (1, 12)")
+    cloud.execute("CREATE TABLE u(id int PRIMARY KEY, t_id int)")
+    plan = f"{PLAN[:-1]}, u: {{from: u, to: u, key: id, after: [t], fields: {{t_id: {{from: t_id}}}}}}}}"
+    both = replace(job, plan=plan)
+    with both.running() as ctx:
+        ctx.workspace.record(PlanChanged(2, plan, "file"))
+    # all of t is read, nothing of u: then both come and go
+    assert both.load_in_child("before commit:5") == -signal.SIGKILL
+    with both.running() as ctx:
+        read = {e.event.entity for e in ctx.workspace.events(types=[PartStaged]) if isinstance(e.event, PartStaged)}
+    assert read == {"t"}
+    legacy.run("INSERT INTO u VALUES (2, 90)")
+    both.load()
+    noted = {each.entity: " ".join(each.notes) for each in both.verified().entities}
+    assert "the stage is not of one instant" in noted["u"], "u refers to a row of t that came after t was read"
