@@ -1,7 +1,7 @@
 """Opens the model that `--model` names, and the encoder beside it.
 
-The encoder is always the embedded model with the adapter that was trained for it: what the ladder's figures were measured
-with.
+The encoder is always the embedded model; with the adapter of `agent.models.adapters` where one is there, which settles
+something only if it is the measured one.
 """
 
 from __future__ import annotations

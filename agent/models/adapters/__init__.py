@@ -1,6 +1,7 @@
-"""The adapters that come with the product, and what was measured of each.
+"""Where an adapter that comes with the product lies, with what was measured of it. None does yet: the best that was trained
+ranks the right column first in 53 of 100 held-out questions, and the embedded model, asked in parts, in 80.
 
-`columns.gguf` makes the embedded model an encoder of columns and fields (docs/training.md tells how it came to be). Beside it
+`columns.gguf` would make the embedded model an encoder of columns and fields (docs/training.md). Beside it
 `columns.json` holds its fingerprint and what `python -m bench.choose` measured: a file that isn't the measured one settles
 nothing.
 """
