@@ -66,6 +66,11 @@ def report(
     """
     if output is not None and output.suffix.lower() not in _KINDS:
         raise UsageError(f"a report is an {', '.join(_KINDS[:-1])} or {_KINDS[-1]} file", where=str(output))
+    if output is not None and (
+        output.is_dir() or not output.parent.is_dir()
+    ):  # told before the stage is looked through
+        what = "there is a folder of that name" if output.is_dir() else "there is no such folder"
+        raise UsageError(what, where=str(output), advice="name another file with -o")
     paths = find_job(here(), job)
     made = _with_examples(paths, source, target) if examples else _made(paths, "Left out by --no-examples.")
     if output is None and not as_json:
@@ -128,6 +133,8 @@ def _write(made: Report, output: Path, show_values: bool) -> None:
 
                     file.write(page(made, show_values=show_values).encode())
             temporary.replace(output)
+        except PermissionError as error:
+            raise UsageError(f"cannot be written: {error.strerror}", where=str(output)) from None
         finally:
             temporary.unlink(missing_ok=True)
 

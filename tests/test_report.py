@@ -4,7 +4,6 @@ links and filters work, no record value does anything in it, and axe finds nothi
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -184,13 +183,17 @@ def test_the_verdict_is_what_the_log_says(job: Job) -> None:
 
 
 def test_it_is_written_without_either_system(job: Job) -> None:
-    (job.folder / "legacy.db").unlink()
-    told = migrate_here("report", "j", "--no-examples", "--json").json
+    gone = ("--source", "sqlite:///gone.db", "--target", "postgresql://nobody@127.0.0.1:1/none")
+    told = migrate_here("report", "j", "--no-examples", "--json", *gone).json
     assert told["changes"] is None
     assert told["why_no_changes"]
-    assert json.dumps(told["entities"])
+    assert [each["read"] for each in told["entities"]] == [3, 4]
+    migrate_here("report", "j", *gone).refused("PH-103", "gone.db")  # examples do ask them
 
 
 def test_a_file_of_another_kind_is_refused(job: Job) -> None:
     migrate_here("report", "j", "-o", "r.docx").refused("PH-101", "r.docx", ".html, .md or .xlsx")
     assert not Path("r.docx").exists()
+    migrate_here("report", "j", "-o", "nowhere/r.html").refused("PH-101", "no such folder", "-o")
+    Path("folder.html").mkdir()
+    migrate_here("report", "j", "-o", "folder.html").refused("PH-101", "a folder of that name", "-o")
