@@ -5,23 +5,22 @@ Knows no table. Every statement of ours goes through `_reached`, so that the eng
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
 import pyarrow as pa
-import pyarrow.csv
 from psycopg import sql
 
 from connectors.dsn import Dsn
 from connectors.postgres_connection import connect
+from connectors.postgres_csv import read_rows, written_rows
 from connectors.postgres_errors import NotingCursor, statement_kind, told
 from connectors.protocols import RowsRefusedError, TargetLostError
 from workspace.errors import ConnectError
 
-_CSV = pyarrow.csv.WriteOptions(include_header=False, quoting_style="all_valid", batch_size=4096)
+_READ_BYTES = 1 << 20
 
 
 class PostgresSession:
@@ -95,30 +94,18 @@ class PostgresSession:
 
     def stream(self, statement: sql.Composed, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows of a SELECT as batches of text columns called `names`, through COPY; memory stays at a block's size."""
-        with self._reached(), self._connection.cursor() as cursor:
-            # A header line of our own keeps the reader from failing on a SELECT without rows.
-            head = (",".join(names) + "\n").encode()
-            with cursor.copy(sql.SQL("COPY ({}) TO STDOUT (FORMAT csv)").format(statement)) as copy:
-                blocks = _Blocks(copy, head)
-                reader = pyarrow.csv.open_csv(
-                    pa.PythonFile(blocks, mode="r"),
-                    parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
-                    convert_options=pyarrow.csv.ConvertOptions(
-                        strings_can_be_null=True,
-                        quoted_strings_can_be_null=False,
-                        null_values=[""],
-                        column_types={name: pa.string() for name in names},
-                    ),
-                )
-                try:
-                    yield from reader
-                except GeneratorExit:
-                    # Arrow reads ahead in a thread of its own: one that outlives the interpreter aborts the process.
-                    blocks.end()
-                    with suppress(pa.ArrowException):
-                        for _ in reader:
-                            pass
-                    raise
+        copied = sql.SQL("COPY ({}) TO STDOUT (FORMAT csv)").format(statement)
+        with self._reached(), self._connection.cursor() as cursor, cursor.copy(copied) as copy:
+            rows: list[Any] = []
+            size = 0
+            for row in copy:
+                rows.append(row)
+                size += len(row)
+                if size >= _READ_BYTES:
+                    yield from read_rows(rows, names, pa.string()).to_batches()
+                    rows, size = [], 0
+            if rows:
+                yield from read_rows(rows, names, pa.string()).to_batches()
 
     def temporary(self, name: str, definition: str, rows: pa.Table) -> sql.Identifier:
         """A temporary table of these text columns, gone at the transaction's end; its name."""
@@ -137,9 +124,7 @@ class PostgresSession:
         rows = rows.select(list(columns))
         with self._reached(), self._connection.cursor() as cursor, cursor.copy(statement) as copy:
             for start in range(0, rows.num_rows, 8192):
-                out = io.BytesIO()
-                pyarrow.csv.write_csv(rows.slice(start, 8192), out, _CSV)
-                copy.write(out.getbuffer())
+                copy.write(written_rows(rows.slice(start, 8192)))
 
     # -- the connection ---------------------------------------------------------------------------
 
@@ -166,37 +151,3 @@ class PostgresSession:
                 error, self.dsn, lost=connection.closed or connection.broken, kind=statement_kind(connection),
                 timeout=self._statement_timeout,
             ) from None  # fmt: skip
-
-
-class _Blocks:
-    """A COPY's blocks as a file to read from."""
-
-    closed = False
-
-    def __init__(self, copy: psycopg.Copy, head: bytes) -> None:
-        self._copy = copy
-        self._left = bytearray(head)
-        self._over = False
-
-    def read(self, size: int = -1) -> bytes:
-        """`size` bytes, fewer only at the end (the server sends a row at a time: that is too little to parse)."""
-        while not self._over and (size < 0 or len(self._left) < size):
-            block = self._copy.read()
-            if block:
-                self._left += block
-            else:
-                self._over = True
-        taken = bytes(self._left if size < 0 else self._left[:size])
-        del self._left[: len(taken)]
-        return taken
-
-    def end(self) -> None:
-        """Nothing more comes: whoever reads on finds the end."""
-        self._over = True
-
-    def readable(self) -> bool:
-        """Always."""
-        return True
-
-    def close(self) -> None:
-        """Nothing to do: the COPY belongs to its cursor."""

@@ -13,13 +13,13 @@ from typing import Any
 
 import psycopg
 import pyarrow as pa
-import pyarrow.csv
 from psycopg import errors, sql
 
 from connectors.dsn import Dsn
 from connectors.grants import Grant, all_tables_read
 from connectors.postgres_catalogue import plan_name, read_catalogue, read_result_columns
 from connectors.postgres_connection import connect
+from connectors.postgres_csv import read_rows
 from connectors.postgres_grants import source_grants
 from connectors.protocols import Catalogue, Kind, Page, Table
 from connectors.relation import after_key, from_clause, is_select, not_before, where_lacking
@@ -40,7 +40,6 @@ _SETTINGS = {
     "idle_session_timeout": "0",
     "transaction_timeout": "0",
 }
-_SMALLEST_BLOCK = 1 << 20
 _GONE = (psycopg.OperationalError, psycopg.InterfaceError)
 
 
@@ -296,19 +295,8 @@ class PostgresSource:
 
 
 def _page(rows: Sequence[Any], shape: Shape) -> Page:
-    """One page out of CSV rows. An unquoted nothing is NULL, a quoted one is ''."""
-    block = max(_SMALLEST_BLOCK, 2 * max(map(len, rows)))
-    parsed = pyarrow.csv.read_csv(
-        pa.BufferReader(b"".join(rows)),
-        read_options=pyarrow.csv.ReadOptions(column_names=list(shape.names), block_size=block),
-        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
-        convert_options=pyarrow.csv.ConvertOptions(
-            column_types=dict.fromkeys(shape.names, pa.binary()),
-            null_values=[""],
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-        ),
-    )
+    """One page out of CSV rows."""
+    parsed = read_rows(rows, shape.names, pa.binary())
     columns = [_bytes(column) if i in shape.binary else to_text(column) for i, column in enumerate(parsed.columns)]
     table = pa.table(columns, names=list(shape.names)).combine_chunks()
     last = [table.column(i)[-1].as_py() for i in shape.key]

@@ -7,8 +7,10 @@ from contextlib import closing
 from typing import Any
 
 import pytest
+from psycopg import sql
 
-from connectors.dsn import open_source
+from connectors.dsn import Dsn, open_source
+from connectors.postgres import PostgresTarget
 from connectors.protocols import Kind, Source
 from sample_data.servers import Database, PostgresServer
 from workspace.errors import CatalogueError, ConnectError, SourceLostError
@@ -216,3 +218,15 @@ def test_leaving_a_long_stream_early_does_not_read_it_to_its_end(postgres_databa
         stream.close()  # type: ignore[attr-defined]
         assert time.monotonic() - start < took / 3 + 0.5
         assert source.count("t") == 300000
+
+
+def test_a_target_keeps_null_and_empty_apart_and_a_stream_gives_blocks(postgres_database: Database) -> None:
+    target = PostgresTarget(Dsn.parse(postgres_database.dsn))
+    text = "CASE i % 3 WHEN 0 THEN NULL WHEN 1 THEN '' ELSE repeat(E'a\\n\"', 400) END"
+    query = sql.SQL(f"SELECT {text} FROM generate_series(0, 2999) i ORDER BY i")
+    batches = list(target.stream(sql.Composed([query]), ["text"]))
+    values = [value for batch in batches for value in batch.column(0).to_pylist()]
+    assert values == [(None, "", 'a\n"' * 400)[i % 3] for i in range(3000)]
+    assert len(batches) > 1
+    assert list(target.stream(sql.Composed([sql.SQL("SELECT 1 WHERE false")]), ["one"])) == []
+    target.close()
