@@ -248,6 +248,7 @@ ELSEWHERE = {
     "rehearsal done": "the same: all that a kill here loses is the rehearsal",
     "pilot cut": "nothing of a pilot is in the target yet: tests/test_cli_pilot.py kills it here",
     "after matches decided": "it wants a target that held rows before: tests/test_engine_match.py kills it here",
+    "late matches found": "it wants others who write meanwhile: tests/test_engine_match_late.py kills it here",
 }
 """Places that no command here is struck at, and why."""
 

@@ -19,21 +19,27 @@ from connectors.postgres_grants import target_grants
 from connectors.postgres_match import (
     fill_statement,
     filled_statement,
+    fits_statement,
+    fitting_statement,
     held_statement,
+    lock_statement,
     locked_statement,
     same_row_of,
     strayed_statement,
 )  # fmt: skip
 from connectors.postgres_measures import PostgresMeasures
-from connectors.postgres_rows import MERGED, found_row, held_json, name_of, same_row, shown_id
+from connectors.postgres_rows import MERGED, found_row, held_json, key_part, name_of, same_row, shown_id
 from connectors.postgres_undo_list import PostgresUndoList
 from connectors.protocols import Catalogue, Column, Kind, Table, TargetLostError, UniqueKey
-from connectors.records import FIT, FOUND_COLUMNS, EditedRow, Fill, Filled, FilledRow, LoadedEntity
+from connectors.records import FIT, FOUND_COLUMNS, EditedRow, Fill, Filled, FilledRow, FittingRow, LoadedEntity
 from workspace.errors import JobFailedError
 
 _NOT_DELETED = {Kind.BOOLEAN: "false", Kind.INTEGER: "0"}
 
 _SOURCE_KEY = "_ph_key"
+
+_LOCK_WAIT = "3s"
+"""How long a lock on a whole table is waited for, and with it all who want to write there after us."""
 
 _EDITED = """
 SELECT key, known, edited, differs FROM (
@@ -221,6 +227,28 @@ class PostgresTarget(PostgresMeasures):
         now = self.read(filled_statement(entity, _SOURCE_KEY))
         return Filled({key: FilledRow(held[key], hash_, reference) for key, _, hash_, reference in now}, changed)
 
+    def keep_others_out(self, table: Table) -> None:
+        """Locks the table against others who write; see `Target.keep_others_out`."""
+        # a lock that is waited for holds up all who come after it: not for long, unless the user's own setting says so
+        brief = self.read("SHOW lock_timeout") == [("0",)]
+        if brief:
+            self.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(sql.Literal(_LOCK_WAIT)))
+        self.execute(lock_statement(table))
+        if brief:
+            self.execute(sql.SQL("SET LOCAL lock_timeout = 0"))
+
+    def rows_fitting(
+        self, entity: LoadedEntity, rules: Sequence[UniqueKey], rows: pa.Table, marker: Column | None
+    ) -> list[FittingRow]:
+        """Which rows fit what others put in the table; see `Target.rows_fitting`."""
+        columns = list(dict.fromkeys(column for rule in rules for column in rule.columns))
+        self.stand_by(entity.table, columns, rows, ["_ph_n"])
+        self.execute(sql.SQL("DROP TABLE IF EXISTS pg_temp.packhorse_fits"))
+        if not self.execute(fits_statement(entity, rules, marker)):
+            return []
+        ours = self.schema, self.job_id, self.entity_id(entity.name)
+        return [FittingRow(*row) for row in self.read(fitting_statement(entity, ours))]
+
     def edited_rows(
         self, entity: LoadedEntity, columns: Sequence[str], rows: pa.Table, base: pa.Table
     ) -> list[EditedRow]:
@@ -270,7 +298,7 @@ class PostgresTarget(PostgresMeasures):
     ) -> Iterator[pa.RecordBatch]:
         """What the table holds of a unique key: text columns k0, k1, ..., and `deleted`. Rows in the crosswalk of
         `besides` are left out."""
-        parts = [sql.SQL("({})::text").format(_key_part(part, key, table)) for part in key.expressions]
+        parts = [sql.SQL("({})::text").format(key_part(part, key, table)) for part in key.expressions]
         deleted: sql.Composable = sql.SQL("'false'::text")
         if marker is not None:
             deleted = sql.SQL("(t.{0} IS NOT NULL AND t.{0}::text NOT IN ('false', '0'))::text").format(
@@ -352,11 +380,3 @@ class PostgresTarget(PostgresMeasures):
         """Vacuums the table. Without the right to, the target leaves it out."""
         with suppress(TargetLostError, JobFailedError):
             self.execute(sql.SQL("VACUUM {}").format(name_of(table)))
-
-
-def _key_part(part: str, key: UniqueKey, table: Table) -> sql.Composable:
-    if part in key.columns:
-        column = table.column(part)
-        name = sql.Identifier("t", part)
-        return name if column is None or column.exact else sql.SQL("lower({}::text)").format(name)
-    return sql.SQL(part)

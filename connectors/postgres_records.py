@@ -75,13 +75,13 @@ class PostgresRecords(PostgresLease):
         with self._reached(), self._connection.cursor() as cursor:
             cursor.execute(
                 f"SELECT entity_id, batch, step, key_low, key_high, plan_version, read, inserted, updated, unchanged, merged, excluded, "
-                # an older schema, which only reads, has no undone_at
-                f"quarantined, to_jsonb(l) ->> 'undone_at' IS NOT NULL FROM {self.ours}.ledger l WHERE job_id = %s AND step <= 2 "
+                # an older schema, which only reads, has no undone_at and no matched
+                f"quarantined, to_jsonb(l) ->> 'undone_at' IS NOT NULL, (to_jsonb(l) ->> 'matched')::int FROM {self.ours}.ledger l WHERE job_id = %s AND step <= 2 "
                 f"ORDER BY committed_at, entity_id, batch, step",
                 [self._job[0]],
             )
             return [
-                replace(LedgerRow(self._names[row[0]], *row[1:13]), undone=row[13])
+                replace(LedgerRow(self._names[row[0]], *row[1:13]), undone=row[13], matched=row[14])
                 for row in cursor
                 if row[0] in self._names
             ]
@@ -121,10 +121,10 @@ class PostgresRecords(PostgresLease):
         assert self._job is not None
         with self._reached():
             self._connection.execute(
-                f"UPDATE {self.ours}.ledger SET inserted = %s, updated = %s, unchanged = %s, merged = %s, excluded = %s, quarantined = %s, checksum = %s "
-                f"WHERE (job_id, entity_id, batch, step) = (%s, %s, %s, %s)",
+                f"UPDATE {self.ours}.ledger SET inserted = %s, updated = %s, unchanged = %s, merged = %s, excluded = %s, quarantined = %s, checksum = %s, "
+                f"matched = %s WHERE (job_id, entity_id, batch, step) = (%s, %s, %s, %s)",
                 [row.inserted, row.updated, row.unchanged, row.merged, row.excluded, row.quarantined, row.checksum,
-                 self._job[0], self._entities[row.entity], row.batch, row.step],
+                 row.matched, self._job[0], self._entities[row.entity], row.batch, row.step],
             )  # fmt: skip
 
     # -- the crosswalk ----------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from psycopg import sql
 
-from connectors.protocols import Column, Kind, Table
+from connectors.protocols import Column, Kind, Table, UniqueKey
 from connectors.records import LoadedEntity
 
 MERGED = sql.SQL("to_jsonb(x) -> 'merged' IS NOT DISTINCT FROM 'true'::jsonb")
@@ -98,3 +98,13 @@ def shown_id(identity: Sequence[Column]) -> sql.Composed:
     """The new_id that the crosswalk would have of a target row t."""
     parts = [sql.SQL("t.{}::text").format(sql.Identifier(column.name)) for column in identity]
     return sql.SQL(" || chr(31) || ").join(parts)
+
+
+def key_part(part: str, key: UniqueKey, table: Table) -> sql.Composable:
+    """A part of a unique key over a row t of the table, as rows are compared by it: text that the server holds to be equal
+    is so in lower case."""
+    if part in key.columns:
+        column = table.column(part)
+        name = sql.Identifier("t", part)
+        return name if column is None or column.exact else sql.SQL("lower({}::text)").format(name)
+    return sql.SQL(part)

@@ -129,7 +129,13 @@ def _merge(schema: str) -> tuple[str, ...]:
     return (f"ALTER TABLE {schema}.crosswalk ADD COLUMN merged boolean NOT NULL DEFAULT false",)
 
 
-STEPS = (_create, _undo, _retry, _sync, _merge)
+def _match(schema: str) -> tuple[str, ...]:
+    """What matching needs: how many of a batch's rows are one with a row that the target held before; NULL where the plan
+    matches none."""
+    return (f"ALTER TABLE {schema}.ledger ADD COLUMN matched int",)
+
+
+STEPS = (_create, _undo, _retry, _sync, _merge, _match)
 """What makes the schema, in order; its version is how many have been done."""
 
 TABLES = (

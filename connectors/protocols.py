@@ -230,7 +230,8 @@ class LedgerRow:
 
     Counts are rows; read = inserted + updated + unchanged + merged + excluded + quarantined in step 1.
     `checksum` is the sum, over the batch's loaded rows, of the last 60 bits of each row's target hash. `undone`
-    where the batch was taken back since; the counts are still those of the load.
+    where the batch was taken back since; the counts are still those of the load. Of the updated and unchanged, `matched`
+    are one with a row that the target held before: None where the plan matches none, or an older version counted none.
     """
 
     entity: str
@@ -248,6 +249,7 @@ class LedgerRow:
     quarantined: int = 0
     checksum: int = 0
     undone: bool = False
+    matched: int | None = None
 
 
 class RowsRefusedError(Exception):

@@ -110,6 +110,19 @@ class Filled:
 
 
 @dataclass(frozen=True)
+class FittingRow:
+    """A row that fits rows of the target: its number, the number of the rule, how many rows it fits, and of those the
+    lowest id, its FIT, and the source key of a row that one is matched with already (None where none is)."""
+
+    n: int
+    rule: int
+    fits: int
+    held: str
+    fit: str
+    owner: str | None
+
+
+@dataclass(frozen=True)
 class HeldRow:
     """A row in quarantine: its batch, its number in the stage, its key, and whether it was dropped."""
 

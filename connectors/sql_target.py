@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from connectors.dsn import Dsn
 from connectors.measures import Room, Way
 from connectors.protocols import Catalogue, Column, Kind, Table, UniqueKey
-from connectors.records import FOUND_COLUMNS, EditedRow, Fill, Filled, LoadedEntity
+from connectors.records import FOUND_COLUMNS, EditedRow, Fill, Filled, FittingRow, LoadedEntity
 from connectors.sql_records import as_json, as_mark
 from connectors.sql_rows import BETWEEN, Sql, table_of
 from connectors.sql_schema import CROSSWALK, PREFIX
@@ -170,6 +170,16 @@ class SqlTarget(SqlSynced):
     def fill(
         self, entity: LoadedEntity, rules: Mapping[str, Fill], rows: pa.Table, by: Sequence[Sequence[str]] = ()
     ) -> Filled:
+        """Not to be had here: a plan that matches rows is refused for such a target."""
+        raise NotImplementedError
+
+    def keep_others_out(self, table: Table) -> None:
+        """Not to be had here: a plan that matches rows is refused for such a target."""
+        raise NotImplementedError
+
+    def rows_fitting(
+        self, entity: LoadedEntity, rules: Sequence[UniqueKey], rows: pa.Table, marker: Column | None
+    ) -> list[FittingRow]:
         """Not to be had here: a plan that matches rows is refused for such a target."""
         raise NotImplementedError
 

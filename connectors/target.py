@@ -15,20 +15,13 @@ import pyarrow as pa
 from connectors.grants import Grant, TableUse
 from connectors.measures import Room, Way
 from connectors.protocols import Catalogue, Column, LedgerRow, Table, UniqueKey
-from connectors.records import (
-    Fill,
-    Filled,
-    HeldRow,
-    LoadedEntity,
-    RetriedRow,
-    Totals,
-    Undone,
-)  # fmt: skip
+from connectors.records import HeldRow, LoadedEntity, RetriedRow, Totals, Undone
 from connectors.target_generations import LaterGenerations
+from connectors.target_matching import RowsThere
 from connectors.undo_list import UndoList
 
 
-class Target(LaterGenerations, Protocol):
+class Target(LaterGenerations, RowsThere, Protocol):
     """A system that records are carried into; one connection, for one thread.
 
     Every method may raise TargetLostError: what was not committed isn't there. What the target refuses for what rows
@@ -89,23 +82,6 @@ class Target(LaterGenerations, Protocol):
     ) -> Iterator[pa.RecordBatch]:
         """What the table holds of a unique key: text columns k0, k1, ..., and `deleted`, true where `marker` marks
         the row so. Rows in the crosswalk of `besides` are left out."""
-        ...
-
-    def rows_held(
-        self, entity: LoadedEntity, columns: Sequence[Column], marker: Column | None, *, ours: bool
-    ) -> Iterator[pa.RecordBatch]:
-        """What the entity's table held before the job, as text: the id as _ph_held, the source key of a row that the
-        target held before an earlier job too, as _ph_owner (NULL for the others), then `columns`. Rows that `marker` marks
-        as deleted are left out. `ours`: our records are in the target."""
-        ...
-
-    def fill(
-        self, entity: LoadedEntity, rules: Mapping[str, Fill], rows: pa.Table, by: Sequence[Sequence[str]] = ()
-    ) -> Filled:
-        """Locks rows found by their id, and fills columns of them as `rules` say, by what they hold at that instant; rows
-        that aren't there are left out. So are, where `by` gives rules of columns, those that hold something else in them than
-        `rows` says in FIT. What rows of other jobs held is kept, by the source key that `rows` has in _ph_key.
-        RowsRefusedError as for `update`."""
         ...
 
     def next_ids(self, table: Table, column: Column, count: int) -> list[str]:

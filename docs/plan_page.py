@@ -58,6 +58,11 @@ TEXTS: dict[tuple[type[BaseModel], str], str] = {
     (MatchPlan, "several"): "What becomes of a row that fits several rows of the target: `quarantine`, or `new`.",
     (MatchPlan, "strictest"): "By flag, the value that wins wherever it stands: `{email_opt_out: true}`. No fill"
     " weakens an opt-out that is named here.",
+    (
+        MatchPlan,
+        "lock",
+    ): "Whether others who write to the table wait while a batch that inserts rows is on its way, so that"
+    " none they add is missed. With `false` nobody waits, and a row added during a batch may be there twice.",
     (MergePlan, "same"): "Rules. Rows that are equal in all columns of one are one row.",
     (MergePlan, "by"): "The columns that the model compares, each with how: see below.",
     (MergePlan, "block"): "Rules. The model looks at two rows only where they are equal in all columns of one.",

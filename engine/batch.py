@@ -6,8 +6,7 @@ that there is nothing to do; rows, crosswalk and quarantine commit with it or no
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -21,20 +20,19 @@ from connectors.protocols import LedgerRow, RowsRefusedError
 from connectors.target import Target
 from engine.check import CheckedEntity
 from engine.collisions import SOURCE_KEY
-from engine.compile import key_sql, raw_sql
+from engine.compile import raw_sql
 from engine.faults import fault_point
+from engine.match_late import link_late, take_alone
 from engine.match_rows import enter_matches, matched_rows
 from engine.merge_rows import homeless, merged_rows
 from engine.prepare import Settled
 from engine.query import LOADED, QUARANTINED, identifier, literal
-from engine.refusing import enter_rows, load_refusing
+from engine.refusing import QUARANTINE, enter_rows, load_refusing, refused_rows, without
 from engine.stage import part_path
 from engine.transaction import batch_transaction
-from engine.transform import execute, fetch, shape_sql
+from engine.transform import fetch, shape_sql
 from workspace.events import PartStaged
 from workspace.paths import JobPaths
-
-QUARANTINE = pa.schema([(name, pa.string()) for name in ("row", "key", "field", "code", "signature", "detail", "raw")])
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,8 @@ class BatchRows:
     _ph_id, _ph_source_hash, _ph_target_hash; `quarantined` has QUARANTINE's columns; `merged` are MERGED_ROWS, and
     `matches` are rows that the target held before (as `matched_rows` gives them, None where nothing is matched);
     `merged_before` rows that an earlier job merged, which stay as they are; `excluded_by` counts excluded rows by the
-    condition that holds them back."""
+    condition that holds them back. `decided` is the file that says which rows the target held before (None where nothing
+    is matched), and so many of the unchanged are `known` to be among those by an earlier job."""
 
     inserts: pa.Table
     updates: pa.Table
@@ -55,6 +54,8 @@ class BatchRows:
     merged_before: int
     excluded_by: Mapping[str, int] = field(default_factory=dict)
     matches: pa.Table | None = None
+    decided: Path | None = None
+    known: int = 0
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Committed:
 @dataclass(frozen=True)
 class Written:
     """Of `write_rows`: rows inserted, updated and merged, the quarantined ones, the crosswalk's new rows (see Committed), and
-    the checksum of all that are in the target, unchanged ones too. `same` matched rows held all that already."""
+    the checksum of all that are in the target, unchanged ones too. `same` matched rows held all that already; `linked` are those and the ones that were filled."""
 
     inserted: int
     updated: int
@@ -79,6 +80,7 @@ class Written:
     crosswalk: pa.Table
     checksum: int
     same: int = 0
+    linked: int = 0
 
 
 def batch_rows(
@@ -107,7 +109,7 @@ def batch_rows(
     if existing is None:
         inserts = fetch(duck, f"SELECT {head('t._ph_id')} {rows} WHERE {enters} AND NOT {loses} AND {new}")
         updates = inserts.slice(0, 0)
-        same = updates["_ph_target_hash"]
+        same = updates.select(["_ph_target_hash"]).append_column("known", pa.array([], pa.bool_()))
     else:
         rows += f"LEFT JOIN read_parquet({literal(str(existing))}) e ON e.old_id = t._ph_key"
         # What an earlier job loaded keeps its place; a second row of the same source key never had one.
@@ -136,8 +138,8 @@ def batch_rows(
         )
         same = fetch(
             duck,
-            f"SELECT {its_hash} AS _ph_target_hash {rows} WHERE {enters} AND e.new_id IS NOT NULL AND {unchanged}",
-        )["_ph_target_hash"]
+            f"SELECT {its_hash} AS _ph_target_hash, {before} AS known {rows} WHERE {enters} AND e.new_id IS NOT NULL AND {unchanged}",
+        )
     matches = matched_rows(duck, entity, settled, rows, *found) if settled.matched is not None else None
     merged, merged_before = merged_rows(duck, out, existing)
     quarantined = QUARANTINE.empty_table()
@@ -165,14 +167,16 @@ def batch_rows(
     return BatchRows(
         _in_order(inserts),
         _in_order(updates),
-        len(same),
-        checksum_of(same),
+        same.num_rows,
+        checksum_of(same["_ph_target_hash"]),
         counts.excluded,
         _in_order(quarantined, "row"),
         _in_order(merged),
         merged_before,
         counts.excluded_by,
         None if matches is None else _in_order(matches),
+        settled.matched,
+        pc.sum(same["known"]).as_py() or 0,
     )
 
 
@@ -201,7 +205,8 @@ def commit_batch(
     row = LedgerRow(
         entity.name, part.part, 1, shown_key(part.key_low), shown_key(part.key_high), version, read=part.rows
     )
-    with batch_transaction(target, partial(target.take, row)) as taken:
+    take = partial(take_alone, target, entity, row, inserts=rows.inserts.num_rows)
+    with batch_transaction(target, take) as taken:
         if not taken:
             return None
         fault_point("after ledger taken")
@@ -217,6 +222,7 @@ def commit_batch(
             excluded=rows.excluded,
             quarantined=wrote.quarantined.num_rows,
             checksum=wrote.checksum,
+            matched=None if rows.decided is None else rows.known + wrote.linked,
         )
         target.settle(row)
     return Committed(row, wrote.quarantined, wrote.crosswalk)
@@ -232,15 +238,16 @@ def write_rows(
 ) -> Written:
     """Writes a batch's rows and their crosswalk, in the caller's transaction. Those that the target refuses are among
     the `quarantined` of what comes back, which the caller writes."""
-    inserts = _with_ids(target, entity, rows.inserts)
     refused: list[tuple[int, RowsRefusedError]] = []
+    inserts, matches = rows.inserts, rows.matches
+    if rows.decided is not None and matches is not None:
+        inserts, late = link_late(target, duck, entity, inserts, rows.decided, refused)
+        fault_point("late matches found")
+        matches = pa.concat_tables([matches, late], promote_options="default")
+    inserts = _with_ids(target, entity, inserts)
     inserted, replaced = enter_rows(target, entity, inserts, refused)
     fault_point("in copy")
-    matched = (
-        enter_matches(target, entity, rows.matches, refused)
-        if rows.matches is not None and rows.matches.num_rows
-        else None
-    )
+    matched = enter_matches(target, entity, matches, refused) if matches is not None and matches.num_rows else None
     updated = _update(target, entity, rows.updates, refused)
     bad = {n for n, _ in refused}
     kept = without(inserts, bad)
@@ -277,13 +284,14 @@ def write_rows(
     if refused:
         quarantined = pa.concat_tables([quarantined, refused_rows(duck, paths, entity, part, refused)])
     checksum = rows.unchanged_sum + checksum_of(kept["_ph_target_hash"]) + checksum_of(renewed["_ph_target_hash"])
-    same = 0
+    same = linked_rows = 0
     if matched is not None:
-        checksum, same = checksum + checksum_of(matched.hashes), matched.same
+        checksum, same, linked_rows = checksum + checksum_of(matched.hashes), matched.same, len(matched.hashes)
         updated += matched.changed
     return Written(
         inserted, updated + len(replaced), merged.num_rows + rows.merged_before, quarantined,
         pa.concat_tables([crosswalk, merged, linked], promote_options="default"), checksum, same,
+        linked_rows,
     )  # fmt: skip
 
 
@@ -341,51 +349,6 @@ def _crosswalk(entity: CheckedEntity, rows: pa.Table, replaced: dict[tuple[str, 
             "replaced": held,
         }
     )
-
-
-def refused_rows(
-    duck: duckdb.DuckDBPyConnection,
-    paths: JobPaths,
-    entity: CheckedEntity,
-    part: PartStaged,
-    refused: Sequence[tuple[int, RowsRefusedError]],
-) -> pa.Table:
-    """The quarantine rows, with QUARANTINE's columns, of what only the target could see: numbers and reasons."""
-    stage = literal(str(part_path(paths.stage / entity.name, part.part)))
-    numbers = ", ".join(str(n) for n, _ in refused)
-    found = {
-        n: (key, raw)
-        for n, key, raw in execute(
-            duck,
-            f"SELECT _ph_n, {key_sql(entity)}, {raw_sql(entity)} FROM read_parquet({stage}) WHERE _ph_n IN ({numbers})",
-        )
-    }
-    out: dict[str, list[str]] = {name: [] for name in QUARANTINE.names}
-    for n, error in refused:
-        key, raw = found[n]
-        constraint = next((u for u in entity.target.unique_keys if u.name == error.constraint), None)
-        key_out = next((f for f in entity.target.foreign_keys if f.name == error.constraint), None)
-        field = error.column or ", ".join(constraint.columns if constraint else key_out.columns if key_out else ())
-        about = error.constraint or _without_values(error.message)
-        for name, value in zip(
-            QUARANTINE.names,
-            (str(n), key, field, error.code, f"{field or entity.name}: {error.code} {about}", error.message, raw),
-            strict=True,
-        ):
-            out[name].append(value)
-    return pa.table(out, schema=QUARANTINE)
-
-
-def _without_values(message: str) -> str:
-    """What a server says, without the value that it quotes: a signature holds none."""
-    return re.sub(r"[0-9]+", "9", re.sub(r'".*"', '"…"', message.split(":")[0]))[:80]
-
-
-def without(rows: pa.Table, numbers: set[int]) -> pa.Table:
-    """The rows without those of these numbers."""
-    if not numbers:
-        return rows
-    return rows.filter(pc.invert(pc.is_in(rows["_ph_n"], pa.array(sorted(numbers), pa.int64()))))
 
 
 def checksum_of(hashes: pa.ChunkedArray) -> int:

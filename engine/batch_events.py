@@ -15,7 +15,7 @@ def batch_committed(
     return BatchCommitted(
         entity=row.entity, batch=row.batch, step=1 if row.step == 1 else 2, plan_version=row.plan_version, read=row.read, inserted=row.inserted,
         updated=row.updated, unchanged=row.unchanged, merged=row.merged, excluded=row.excluded, quarantined=row.quarantined,
-        seconds=seconds, recovered=recovered, excluded_by=dict(excluded_by or {}),
+        seconds=seconds, recovered=recovered, excluded_by=dict(excluded_by or {}), matched=row.matched,
     )  # fmt: skip
 
 

@@ -100,6 +100,16 @@ def compared_parts(entity: CheckedEntity, columns: Sequence[str]) -> list[str]:
     return [single.get(c) or (identifier(c) if plain[c] else f"lower({identifier(c)})") for c in columns]
 
 
+def compared_key(entity: CheckedEntity, columns: Sequence[str]) -> UniqueKey:
+    """The same as the target itself compares them: a key on these columns, be there one in the target or not."""
+    keys = [check.key for check in comparisons(entity)]
+    for key in keys:
+        if sorted(key.columns) == sorted(columns) and not key.where:
+            return key
+    single = {key.columns[0]: key.expressions[0] for key in keys if len(key.expressions) == len(key.columns) == 1}
+    return UniqueKey("", tuple(single.get(c, c) for c in columns), tuple(columns))
+
+
 def all_compared(entity: CheckedEntity) -> bool:
     """True where no row of a batch can be kept out by a unique key for a row of another batch: which of two such
     rows is let in never hangs on the order of their batches. Ids of a sequence don't collide."""

@@ -23,7 +23,7 @@ POINTS = (
     "in verify",
 )
 MERGE_POINTS = ("after duplicates decided",)
-MATCH_POINTS = ("after matches decided",)
+MATCH_POINTS = ("after matches decided", "late matches found")
 UNDO_POINTS = ("undo begun", "undo rows gone", "undo before commit", "undo after commit", "undo after checkpoint")
 RETRY_POINTS = (
     "retry begun",

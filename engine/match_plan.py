@@ -37,7 +37,7 @@ class MatchPlan(BaseModel):
     A source row fits the rows of the target that are equal in all columns of a rule of `by`; the first rule that fits any
     decides. Where several fit, `several` says whether the row goes to quarantine or counts as new. `fill` names what a
     row of the target takes over: the columns where it holds nothing, all, or those listed. `strictest` says which value of a flag
-    stays wherever it stands.
+    stays wherever it stands. Without `lock`, rows that others add while a batch is on its way aren't seen by it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -46,6 +46,7 @@ class MatchPlan(BaseModel):
     fill: Annotated[Literal["empty", "all"] | tuple[str, ...], BeforeValidator(_fill)] = "empty"
     several: Literal["quarantine", "new"] = "quarantine"
     strictest: dict[str, bool] = {}
+    lock: bool = True
 
     @model_validator(mode="after")
     def _complete(self) -> MatchPlan:

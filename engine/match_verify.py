@@ -6,10 +6,12 @@ Reads the tables `staged`, `carried` and `held` that verification makes, and wha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
 
+from connectors.protocols import LedgerRow
 from engine.query import literal
 from engine.transform import execute
 
@@ -42,3 +44,23 @@ def strayed_matches(duck: duckdb.DuckDBPyConnection, decided: Path) -> list[str]
     more = " and more" if len(found) > _MOST_SHOWN else ""
     keys = ", ".join(row[0] for row in found[:_MOST_SHOWN])
     return [f"matched, and not one with the row that was there: source keys {keys}{more}"]
+
+
+def miscounted_matches(
+    duck: duckdb.DuckDBPyConnection, ledger: Sequence[LedgerRow], entity: str, matched: int
+) -> list[str]:
+    """A line where the ledger says another number of matched rows than was counted; none where an older version loaded a
+    batch without counting them. Rows of batches that were taken back, and stay, are in neither."""
+    rows = [row for row in ledger if row.entity == entity and row.step == 1]
+    counts = [row.matched for row in rows if not row.undone]
+    if any(count is None for count in counts):
+        return []
+    if undone := ", ".join(str(row.batch) for row in rows if row.undone):
+        matched -= execute(
+            duck,
+            f"SELECT count(*) FROM carried WHERE replaced = 't' AND merged = 'f' AND own = 't' AND found_hash IS NOT NULL "
+            f"AND CAST(batch AS INTEGER) IN ({undone}) AND old_id IN (SELECT key FROM staged WHERE wanted) "
+            "AND old_id NOT IN (SELECT key FROM held)",
+        )[0][0]
+    said = sum(count or 0 for count in counts)
+    return [f"the ledger says matched {said:,}, counted {matched:,}"] if said != matched else []

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 
+import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from connectors.protocols import Column, RowsRefusedError
 from connectors.target import Target
 from engine.check import CheckedEntity
+from engine.compile import key_sql, raw_sql
+from engine.query import literal
+from engine.stage import part_path
+from engine.transform import execute
+from workspace.events import PartStaged
+from workspace.paths import JobPaths
+
+QUARANTINE = pa.schema([(name, pa.string()) for name in ("row", "key", "field", "code", "signature", "detail", "raw")])
 
 
 def load_refusing(
@@ -74,3 +85,48 @@ def enter_rows(
     load = _Load(target, entity)
     load_refusing(inserts, load, refused)
     return load.entered, load.replaced
+
+
+def refused_rows(
+    duck: duckdb.DuckDBPyConnection,
+    paths: JobPaths,
+    entity: CheckedEntity,
+    part: PartStaged,
+    refused: Sequence[tuple[int, RowsRefusedError]],
+) -> pa.Table:
+    """The quarantine rows, with QUARANTINE's columns, of what only the target could see: numbers and reasons."""
+    stage = literal(str(part_path(paths.stage / entity.name, part.part)))
+    numbers = ", ".join(str(n) for n, _ in refused)
+    found = {
+        n: (key, raw)
+        for n, key, raw in execute(
+            duck,
+            f"SELECT _ph_n, {key_sql(entity)}, {raw_sql(entity)} FROM read_parquet({stage}) WHERE _ph_n IN ({numbers})",
+        )
+    }
+    out: dict[str, list[str]] = {name: [] for name in QUARANTINE.names}
+    for n, error in refused:
+        key, raw = found[n]
+        constraint = next((u for u in entity.target.unique_keys if u.name == error.constraint), None)
+        key_out = next((f for f in entity.target.foreign_keys if f.name == error.constraint), None)
+        field = error.column or ", ".join(constraint.columns if constraint else key_out.columns if key_out else ())
+        about = error.constraint or _without_values(error.message).removeprefix(f"{error.code} ")
+        for name, value in zip(
+            QUARANTINE.names,
+            (str(n), key, field, error.code, f"{field or entity.name}: {error.code} {about}", error.message, raw),
+            strict=True,
+        ):
+            out[name].append(value)
+    return pa.table(out, schema=QUARANTINE)
+
+
+def _without_values(message: str) -> str:
+    """What a server says, without the value that it quotes: a signature holds none."""
+    return re.sub(r"[0-9]+", "9", re.sub(r'".*"', '"…"', message.split(":")[0]))[:80]
+
+
+def without(rows: pa.Table, numbers: set[int]) -> pa.Table:
+    """The rows without those of these numbers."""
+    if not numbers:
+        return rows
+    return rows.filter(pc.invert(pc.is_in(rows["_ph_n"], pa.array(sorted(numbers), pa.int64()))))

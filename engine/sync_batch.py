@@ -22,9 +22,7 @@ from engine.batch import (
     BatchRows,
     checksum_of,
     named,
-    refused_rows,
     shown_key,
-    without,
     write_rows,
 )  # fmt: skip
 from engine.check import CheckedEntity
@@ -34,7 +32,7 @@ from engine.loaded import loaded_entity
 from engine.prepare import Preparer
 from engine.query import identifier, literal
 from engine.references import fill_rows, rows_to_fill
-from engine.refusing import load_refusing
+from engine.refusing import load_refusing, refused_rows, without
 from engine.transaction import batch_transaction
 from engine.transform import fetch
 from workspace.events import PartStaged

@@ -24,7 +24,7 @@ from engine.faults import fault_point
 from engine.generation import LastCount, last_count, open_generation, open_redrive
 from engine.loaded import loaded_entity
 from engine.match import matched_path
-from engine.match_verify import count_matched, strayed_matches
+from engine.match_verify import count_matched, miscounted_matches, strayed_matches
 from engine.persist import persist
 from engine.prepare import Preparer
 from engine.query import literal
@@ -218,6 +218,7 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
     matched = count_matched(duck) if entity.plan.match is not None else None
     if matched is not None:
         problems += strayed_matches(duck, matched_path(ctx.paths, entity.name))
+        problems += miscounted_matches(duck, target.ledger(), entity.name, matched)
     problems += _lost_and_doubled(duck)
     problems += _mismatches(duck)
     problems += _ledger_differs(ctx, entity, stayed, read, loaded, merged, excluded, quarantined)

@@ -54,7 +54,8 @@ class Counts:
 class Batch:
     """A committed batch: its counts, the plan version that moved it, and its failures by signature. Of the counts,
     `retried` are those of rows that left the quarantine later, and `references` how many of them had some filled;
-    `dropped` are rows given up, by signature; `excluded_by` those that the load left out, by condition."""
+    `dropped` are rows given up, by signature; `excluded_by` those that the load left out, by condition; `matched` those that
+    are one with a row which the target held before (None where nobody counted them)."""
 
     counts: Counts
     plan_version: int
@@ -65,6 +66,7 @@ class Batch:
     retried: Counts = Counts()
     references: int = 0
     excluded_by: tuple[tuple[str, int], ...] = ()
+    matched: int | None = None
 
 
 def batch_of(event: BatchCommitted) -> Batch:
@@ -79,7 +81,9 @@ def batch_of(event: BatchCommitted) -> Batch:
         event.quarantined,
     )
     left_out = tuple(event.excluded_by.items())
-    return Batch(counts, event.plan_version, event.seconds, event.recovered, excluded_by=left_out)
+    return Batch(
+        counts, event.plan_version, event.seconds, event.recovered, excluded_by=left_out, matched=event.matched
+    )
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ class EntityProgress:
     """One entity. `counts` are those of the equation; `filled` counts references filled in the second pass;
     `plan_versions` how many batches each plan version moved. Of a batch that was taken back, which `undone` has,
     only the rows that stay count: they are loaded. `kept` counts rows that syncs left as they were edited in the target,
-    `matched` those that are one with a row which the target held before (None where the plan matches none)."""
+    `to_match` those that were found before the load to be one with a row of the target (None where the plan matches none)."""
 
     staged_rows: int = 0
     staged_bytes: int = 0
@@ -69,7 +69,15 @@ class EntityProgress:
     completed: bool = False
     undone: Numbered[BatchUndone] = field(default_factory=Numbered)
     kept: int = 0
-    matched: int | None = None
+    to_match: int | None = None
+
+    @property
+    def matched(self) -> int | None:
+        """Rows that are one with a row which the target held before: of those loaded so far, and before any is, as was
+        decided; None where the plan matches none."""
+        counted = [batch.matched for _, batch in self.batches]
+        known = [count for count in counted if count is not None]
+        return self.to_match if not counted or len(known) < len(counted) else sum(known)
 
     @property
     def dropped(self) -> int:
@@ -110,7 +118,7 @@ class EntityProgress:
             case QuarantineSeen():
                 return self._with_failure(event)
             case RowsMatched():
-                return replace(self, matched=event.matched)
+                return replace(self, to_match=event.matched)
             case EntityCompleted():
                 return replace(self, completed=True)
             case _:
@@ -166,7 +174,10 @@ class EntityProgress:
         left = Counts(read=event.refused, inserted=event.refused)
         return replace(
             undone,
-            batches=self.batches.put(event.batch, Batch(left, batch.plan_version, batch.seconds, batch.recovered)),
+            batches=self.batches.put(
+                event.batch,
+                Batch(left, batch.plan_version, batch.seconds, batch.recovered, matched=batch.matched and 0),
+            ),
             counts=self.counts - batch.counts + left,
             filled=self.filled - batch.references,
             failures=failures,

@@ -259,9 +259,10 @@ class BatchCommitted(Event):
     """The target committed a batch; step 1 moves the rows, step 2 fills references within the entity.
 
     Counts are rows: read = inserted + updated + unchanged + merged + excluded + quarantined in step 1; `excluded_by`
-    counts those excluded by the condition that held them back. A
-    later event of the same entity, batch and step (a re-drive) takes the place of the earlier. `recovered`
-    is True where the target's ledger told of it after a crash.
+    counts those excluded by the condition that held them back, and of the updated and unchanged so many `matched` are one
+    with a row that the target held before (None where the plan matches none). A later event of the same entity, batch
+    and step (a re-drive) takes the place of the earlier. `recovered` is True where the target's ledger told of it after a
+    crash.
     """
 
     type: ClassVar[str] = "batch_committed"
@@ -279,6 +280,7 @@ class BatchCommitted(Event):
     seconds: Seconds = 0.0
     recovered: bool = False
     excluded_by: Facts = Field(default_factory=dict)
+    matched: Count | None = None
 
 
 @dataclass(frozen=True, config=CONFIG)
