@@ -38,7 +38,7 @@ from engine.context import Context, Progress
 from engine.course import load_on_course
 from engine.generation import open_redrive
 from engine.load import LoadOutcome
-from engine.plan import Plan, load_plan
+from engine.plan import Plan
 from engine.prepare import try_queries
 from engine.preview import Preview, preview
 from engine.rehearsal import refuse_unfinished
@@ -62,6 +62,7 @@ from workspace.experience_store import ExperienceStore
 from workspace.lock import JobLock
 from workspace.log import Workspace
 from workspace.paths import JobPaths, find_job, new_job_name
+from workspace.state import state_at
 
 __all__ = ["JobOutcome", "JobRequest", "Step", "Watch", "draft_job", "resume_job", "run_job"]
 
@@ -86,9 +87,9 @@ def run_job(
     `confirm` is asked once before the first row moves; `ask` at once for what would be a question that waits
     (None, or None from it: it waits); `deciders` take the place of the model that the request names. Raises PackhorseError with the exit code to give:
     UsageError and its kin before anything moved, InterruptedJobError when `stop` said so (resumable)."""
-    given = load_plan(request.plan_path) if request.plan_path is not None else None
+    given = request.given
     with opened_run(request, progress, stop, confirm, ask, deciders) as run:
-        return run.go(given)
+        return run.look(given) if request.dry_run else run.go(given)
 
 
 def draft_job(
@@ -194,6 +195,13 @@ class Run:
     def go(self, given: Plan | None) -> JobOutcome:
         """The phases in order. Records how it ended, whatever way."""
         return self.ended(lambda: self._phases(given))
+
+    def look(self, given: Plan | None) -> JobOutcome:
+        """As `go`, of a dry run: a job whose rows have moved is left what it was."""
+        before, outcome = state_at(self.workspace).progress, self.go(given)
+        if begun_entities(self.workspace) and before.outcome is not None and before.exit_code is not None:
+            self.workspace.record(JobFinished(before.outcome, before.exit_code))
+        return outcome
 
     def draft(self) -> JobOutcome:
         """Survey and match alone. Records how it ended, whatever way."""

@@ -12,7 +12,7 @@ from agent.models.options import ModelOptions
 from connectors.dsn import Dsn, keeps_no_secret
 from engine.executors.choice import INLINE, Choice
 from engine.load import LoadOutcome
-from engine.plan import Plan
+from engine.plan import Plan, load_plan
 from engine.preview import Preview
 from engine.rehearsal import Rehearsal
 from engine.verify import Verification
@@ -36,7 +36,7 @@ _MASK = "***"
 
 @dataclass(frozen=True)
 class JobRequest:
-    """What to do. `zone` is the time zone of the source's clock, where it is known. `tolerate` is how many rows
+    """What to do. `plan` is what `plan_path` held when it was read, where somebody has read it. `zone` is the time zone of the source's clock, where it is known. `tolerate` is how many rows
     may be in quarantine at the end: a share of those read below 1, else a number of rows. `stray` is, in the same
     way, how many rows more than rehearsed may be excluded or in quarantine; None for what was allowed before.
     `ledger_schema` is what our schema in the target is called, where another name than the job's own or the usual one
@@ -45,6 +45,7 @@ class JobRequest:
     source_dsn: str
     target_dsn: str
     plan_path: Path | None = None
+    plan: Plan | None = None
     job: str | None = None
     model: str | None = None
     autonomy: float = AUTONOMY
@@ -57,6 +58,13 @@ class JobRequest:
     choice: Choice = field(default_factory=Choice)
     model_options: ModelOptions = field(default_factory=ModelOptions)
     base: Path = field(default_factory=Path.cwd)
+
+    @property
+    def given(self) -> Plan | None:
+        """The plan that somebody gave; None where it is to be drafted. PlanError where its file can't be read."""
+        if self.plan is None and self.plan_path is not None:
+            return load_plan(self.plan_path)
+        return self.plan
 
 
 @dataclass(frozen=True)

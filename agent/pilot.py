@@ -15,7 +15,7 @@ from agent.questions import open_questions
 from engine.check import CheckedPlan
 from engine.faults import fault_point
 from engine.pilot import Share, cut
-from engine.plan import Plan, dump_plan, load_plan
+from engine.plan import Plan, dump_plan
 from engine.preview import Preview
 from engine.rehearsal import stage_all
 from workspace.errors import UsageError
@@ -40,11 +40,11 @@ def run_pilot(
     job = request.job or new_job_name(request.source_dsn, request.target_dsn)
     pilot = JobPaths(request.base, f"{job}-pilot")
     if not pilot.exists():
-        given = load_plan(request.plan_path) if request.plan_path is not None else None
+        given = request.given
         with opened_run(replace(request, job=job), progress, stop, confirm, ask) as run:
             run.ended(lambda: _cut(run, given, share, wanted, pilot))
     _check_share(pilot, share)
-    slice_ = replace(request, job=pilot.job, plan_path=None)
+    slice_ = replace(request, job=pilot.job, plan_path=None, plan=None)
     return run_job(slice_, progress=progress, stop=stop, confirm=confirm, ask=ask)
 
 

@@ -9,7 +9,7 @@ from agent.job_request import JobOutcome, JobRequest, Watch, too_many
 from agent.plan_versions import begun_entities
 from agent.questions import open_questions
 from connectors.dsn import Dsn, check_copy, open_copy
-from engine.plan import Plan, load_plan
+from engine.plan import Plan
 from engine.prepare import try_queries
 from engine.rehearsal import Rehearsal, rehearsal_folder, rehearse, stage_all
 from workspace.errors import UsageError, WaitingForPersonError
@@ -30,7 +30,7 @@ def rehearse_job(
 
     The copy is in a server of our own, or in the empty database `into` (a DSN). `outcome` is rehearsed; `run_job` of
     the same name takes up the stage and keeps to what was rehearsed. Raises as `run_job` does."""
-    given = load_plan(request.plan_path) if request.plan_path is not None else None
+    given = request.given
     place = Dsn.parse(into) if into is not None else None
     check_copy(Dsn.parse(request.target_dsn), place)
     with opened_run(request, progress, stop, lambda preview: False, ask) as run:

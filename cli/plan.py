@@ -28,7 +28,7 @@ from cli.options import (
 )
 from cli.run import JobName, Zone
 from cli.signals import stop_on_signals
-from cli.systems import GivenSource, GivenTarget, opened, plan_dsn
+from cli.systems import GivenSource, GivenTarget, opened
 from cli.views import plan as view
 from cli.views.live import LiveView
 from cli.views.output import on_stderr, on_stdout, print_json
@@ -123,7 +123,7 @@ def check(file: File, source: GivenSource = None, target: GivenTarget = None, as
     from engine.prepare import try_queries
 
     plan = load_plan(file)
-    dsns = plan_dsn("source", source, plan.source), plan_dsn("target", target, plan.target)
+    dsns = plan.dsn("source", source), plan.dsn("target", target)
     with opened(*dsns) as (from_system, to_system):
         checked = check_plan(plan, from_system, to_system.catalogue())
     with TemporaryDirectory(prefix="packhorse-") as folder:

@@ -11,7 +11,7 @@ from cli.conduct import tell_preview
 from cli.opened_job import opened_job
 from cli.options import AsJson, Job, PlanFile, here
 from cli.signals import StopFlag, stop_on_signals
-from cli.systems import GivenSource, GivenTarget, plan_dsn
+from cli.systems import GivenSource, GivenTarget
 from cli.views.live import LiveView
 from cli.views.output import on_stderr
 from workspace.errors import UsageError
@@ -60,9 +60,10 @@ def _of_plan(file: Path, source: str | None, target: str | None, live: LiveView,
 
     plan = load_plan(file)
     request = JobRequest(
-        source_dsn=plan_dsn("source", source, plan.source),
-        target_dsn=plan_dsn("target", target, plan.target),
+        source_dsn=plan.dsn("source", source),
+        target_dsn=plan.dsn("target", target),
         plan_path=file,
+        plan=plan,
         dry_run=True,
         base=here(),
     )

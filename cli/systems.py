@@ -47,13 +47,6 @@ def job_dsn(side: str, given: str | None, belief: Belief) -> str:
     return recorded
 
 
-def plan_dsn(side: str, given: str | None, named: str) -> str:
-    """The DSN of a plan's `side`; what is given goes before what the plan names. UsageError for neither."""
-    if given or named:
-        return given or named
-    raise UsageError(f"the plan names no {side}", advice=f"write `{side}: ${{NAME}}` in it, or give --{side} DSN")
-
-
 @contextmanager
 def job_target(given: str | None, belief: Belief) -> Iterator[Target]:
     """A job's target, connected, with the schema that the job's records are in; closed at the end of the block.

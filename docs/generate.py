@@ -1,6 +1,6 @@
 """Writes docs/reference/ from the code and its tests, so that the manual can't differ from what it is about.
 
-Here are the command and the functions; `plan_page` and `registry_pages` make the others, `picture` the README's picture
+Here are the command and the functions; `plan_page`, `python_page` and `registry_pages` make the others, `picture` the README's picture
 where it is missing. `--check` writes nothing and exits with 1 when a file isn't current.
 """
 
@@ -23,6 +23,7 @@ from engine.functions.protocol import DomainFunction
 sys.path.insert(0, str(Path(__file__).parent))  # docs is no package
 import picture
 from plan_page import plan_page
+from python_page import python_page
 from registry_pages import errors_page, events_page, reasons_page
 
 REFERENCE = Path(__file__).parent / "reference"
@@ -152,6 +153,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reasons.md": reasons_page,
     "errors.md": errors_page,
     "events.md": events_page,
+    "python.md": python_page,
 }
 """Every page of docs/reference, by its file."""
 

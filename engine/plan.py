@@ -30,7 +30,7 @@ from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
 from engine.match_plan import MatchPlan
 from engine.merge_plan import MergePlan
-from workspace.errors import PlanError
+from workspace.errors import PlanError, UsageError
 
 Scalar = str | int | float | bool | None
 _SIGNS = ("?", ":", "-")
@@ -182,6 +182,14 @@ class Plan(_Model):
     archive: str = ""
     entities: dict[str, EntityPlan]
     value_maps: dict[str, dict[str, Scalar]] = {}
+
+    def dsn(self, side: Literal["source", "target"], given: str | None) -> str:
+        """The DSN of a side: the one given, which goes before what the plan names. UsageError for neither."""
+        if found := given or (self.source if side == "source" else self.target):
+            return found
+        raise UsageError(
+            f"the plan names no {side}", advice=f"write `{side}: ${{NAME}}` in it, or give its DSN: --{side} DSN"
+        )
 
     @model_validator(mode="before")
     @classmethod

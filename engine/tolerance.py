@@ -12,6 +12,7 @@ from connectors.protocols import LedgerRow
 from engine.context import Context
 from engine.stager import completed_stage
 from workspace.errors import QuarantinedTooManyError
+from workspace.log import Workspace
 from workspace.state import state_at
 
 SURE = 3.09
@@ -72,7 +73,7 @@ class Tolerance:
         return QuarantinedTooManyError(
             what, where=f"job {job}",
             advice=f"`migrate quarantine list {job}` shows all; `migrate resume {job} --tolerate SHARE|ROWS` goes on all the same",
-            details=clusters(self._ctx),
+            details=clusters(self._ctx.workspace),
         )  # fmt: skip
 
 
@@ -86,11 +87,11 @@ def projected(held: int, read: int, rows: int) -> float:
     return held + max(0.0, low) * max(0, rows - read)
 
 
-def clusters(ctx: Context) -> tuple[str, ...]:
+def clusters(workspace: Workspace) -> tuple[str, ...]:
     """The largest clusters in the quarantine, one a line with its rows."""
     found = [
         (-failure.open, name, signature)
-        for name, entity in state_at(ctx.workspace).progress.entities.items()
+        for name, entity in state_at(workspace).progress.entities.items()
         for signature, failure in entity.failures.items()
         if failure.open
     ]

@@ -254,7 +254,7 @@ def test_generated_pages_are_current() -> None:
 
 
 def test_messages_and_code_name_pages_that_are_there() -> None:
-    rooms = ("cli", "agent", "engine", "connectors", "workspace", "sample_data", "bench")
+    rooms = ("packhorse", "cli", "agent", "engine", "connectors", "workspace", "sample_data", "bench")
     for room in rooms:
         for file in (ROOT / room).rglob("*.py"):
             for name in re.findall(r"docs/[\w/-]+\.\w+", file.read_text(encoding="utf-8")):

@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-ROOMS = ["cli", "agent", "engine", "connectors", "workspace", "learning", "bench", "sample_data"]
+ROOMS = ["packhorse", "cli", "agent", "engine", "connectors", "workspace", "learning", "bench", "sample_data"]
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
