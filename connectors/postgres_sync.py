@@ -30,7 +30,7 @@ _FREE = (
 _REHASH = """
 UPDATE {schema}.crosswalk x SET target_hash = ({hash})::uuid, reference_hash = ({reference})::uuid
   FROM {place} k, {table} t
- WHERE (x.entity_id, x.old_id) = ({entity}, k.old_id) AND {same}
+ WHERE (x.entity_id, x.old_id) = ({entity}, k.old_id) AND {same} RETURNING x.old_id, x.target_hash::text
 """
 _FORGET_KEPT = """
 DELETE FROM {schema}.kept k USING {place} l WHERE (k.job_id, k.entity_id, k.old_id) = ({job}, {entity}, l.old_id)
@@ -53,6 +53,15 @@ class PostgresSynced(PostgresUndone):
             return {}
         statement = f"SELECT row, of_batch FROM {self.ours}.superseded WHERE (job_id, entity_id) = (%s, %s)"
         return dict(self.read(statement, [self.job_id, self.entity_id(entity)]))
+
+    def freed_rows(self, entity: str) -> list[int]:
+        """The numbers of rows that were in quarantine until later ones took their place."""
+        if not self._knows_syncs():
+            return []
+        statement = (
+            f"SELECT row FROM {self.ours}.superseded WHERE (job_id, entity_id, outcome) = (%s, %s, 'quarantined')"
+        )
+        return [row[0] for row in self.read(statement, [self.job_id, self.entity_id(entity)])]
 
     def superseded_counts(self, entity: str, batch: int | None = None) -> dict[int, dict[str, int]]:
         """How many rows of each batch are read no longer, by outcome; those alone that `batch` took the place of, where
@@ -89,19 +98,20 @@ class PostgresSynced(PostgresUndone):
         )  # fmt: skip
         return [row[0] for row in self.read(statement)]
 
-    def rehash(self, entity: LoadedEntity, keys: Sequence[str]) -> None:
-        """Takes what the rows of these source keys hold now for what was written: their checksums are over other columns
-        than before. Rows that aren't there are nothing here."""
+    def rehash(self, entity: LoadedEntity, keys: Sequence[str]) -> dict[str, str]:
+        """Takes what the rows of these source keys hold now for what was written; their new checksums, by source key. Rows
+        that aren't there are nothing here."""
         if not keys:
-            return
+            return {}
         place = self.temporary("packhorse_rehashed", "old_id text", _texts(old_id=keys))
-        self.execute(
+        rows = self.read(
             sql.SQL(_REHASH).format(
                 hash=found_row(entity).hash, reference=found_row(entity).reference, table=name_of(entity.table),
                 same=same_row(entity.identity, "t", "x"),
                 schema=sql.Identifier(self.schema), entity=sql.Literal(self.entity_id(entity.name)), place=place,
             )
         )  # fmt: skip
+        return dict(rows)
 
     def note_kept(self, entity: LoadedEntity, batch: int, looked_at: Sequence[str], kept: Sequence[KeptEdit]) -> None:
         """Notes which of the rows `looked_at` (source keys) stay as they were edited; the others are noted no longer. One

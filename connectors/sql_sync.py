@@ -29,6 +29,11 @@ class SqlSynced(SqlCleanup):
         rows = self.read(sa.select(_S.row, _S.of_batch).where(*self._mine(SUPERSEDED, entity)))
         return {row[0]: row[1] for row in rows}
 
+    def freed_rows(self, entity: str) -> list[int]:
+        """The numbers of rows that were in quarantine until later ones took their place."""
+        mine = self._mine(SUPERSEDED, entity)
+        return [row[0] for row in self.read(sa.select(_S.row).where(*mine, _S.outcome == "quarantined"))]
+
     def superseded_counts(self, entity: str, batch: int | None = None) -> dict[int, dict[str, int]]:
         """How many rows of each batch are read no longer, by outcome; those alone that `batch` took the place of, where
         given."""
@@ -63,9 +68,9 @@ class SqlSynced(SqlCleanup):
             self.execute(sa.insert(SUPERSEDED), rows)
             self.execute(sa.delete(QUARANTINE).where(*self._mine(QUARANTINE, entity), held.row.in_(numbers)))
 
-    def rehash(self, entity: LoadedEntity, keys: Sequence[str]) -> None:
-        """Takes what the rows of these source keys hold now for what was written: their checksums are over other columns
-        than before. Rows that aren't there are nothing here."""
+    def rehash(self, entity: LoadedEntity, keys: Sequence[str]) -> dict[str, str]:
+        """Takes what the rows of these source keys hold now for what was written; their new checksums, by source key. Rows
+        that aren't there are nothing here."""
         x, t = CROSSWALK.c, table_of(entity.table).alias("t")
         found = self._found(entity, t)
         asked = sa.select(x.old_id, found.hash, found.reference)
@@ -73,9 +78,12 @@ class SqlSynced(SqlCleanup):
         mine = x.entity_id == self.entity_id(entity.name)
         statement = sa.update(CROSSWALK).where(mine, x.old_id == sa.bindparam("k"))
         statement = statement.values(target_hash=sa.bindparam("h"), reference_hash=sa.bindparam("r"))
+        hashes: dict[str, str] = {}
         for start in range(0, len(keys), AT_ONCE):
             rows = self.read(asked.where(mine, x.old_id.in_(list(keys[start : start + AT_ONCE]))))
             self.execute(statement, [{"k": old, "h": hash_, "r": reference} for old, hash_, reference in rows])
+            hashes |= {_plain(old): hash_ for old, hash_, _ in rows}
+        return hashes
 
     def note_kept(self, entity: LoadedEntity, batch: int, looked_at: Sequence[str], kept: Sequence[KeptEdit]) -> None:
         """Notes which of the rows `looked_at` (source keys) stay as they were edited; the others are noted no longer."""

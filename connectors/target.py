@@ -182,6 +182,11 @@ class Target(LaterGenerations, RowsThere, Protocol):
         """Finds a job to read about, without a lease. False when the target doesn't know it."""
         ...
 
+    @property
+    def job_id(self) -> int:
+        """The number of the job taken or known in our records."""
+        ...
+
     def source_of_job(self) -> str:
         """The source that the job taken or known is of."""
         ...

@@ -18,6 +18,10 @@ class LaterGenerations(Protocol):
         """The entity's rows of the stage that are read no longer, since a sync brought others: number to batch."""
         ...
 
+    def freed_rows(self, entity: str) -> list[int]:
+        """The numbers of rows that were in quarantine until later ones took their place."""
+        ...
+
     def superseded_counts(self, entity: str, batch: int | None = None) -> dict[int, dict[str, int]]:
         """How many rows of each batch are read no longer, by what had become of them (loaded, excluded, quarantined);
         those alone that `batch` took the place of, where given."""
@@ -39,9 +43,9 @@ class LaterGenerations(Protocol):
         """Locks the rows of these source keys, and gives those whose deferred references are not what was filled."""
         ...
 
-    def rehash(self, entity: LoadedEntity, keys: Sequence[str]) -> None:
-        """Takes what the rows of these source keys hold now for what was written: their checksums are over other columns
-        than before. Rows that aren't there are nothing here."""
+    def rehash(self, entity: LoadedEntity, keys: Sequence[str]) -> dict[str, str]:
+        """Takes what the rows of these source keys hold now for what was written; their new checksums, by source key. Rows
+        that aren't there are nothing here."""
         ...
 
     def note_kept(self, entity: LoadedEntity, batch: int, looked_at: Sequence[str], kept: Sequence[KeptEdit]) -> None:

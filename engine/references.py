@@ -17,19 +17,33 @@ import pyarrow.compute as pc
 from connectors.protocols import LedgerRow, RowsRefusedError
 from connectors.target import Target
 from engine.batch import shown_key
-from engine.check import CheckedEntity
-from engine.compile import target_hash_sql
+from engine.check import CheckedEntity, CheckedField
+from engine.compile import stage_columns, target_hash_sql
 from engine.context import Context
+from engine.expressions import Compiler
 from engine.loaded import loaded_entity
 from engine.match_rows import fill_rules
 from engine.merge import decided_path
 from engine.prepare import Preparer
-from engine.query import EXCLUDED, identifier, literal
+from engine.query import EXCLUDED, identifier, literal, read_parts
 from engine.refusing import load_refusing
 from engine.stage import part_path
 from engine.transaction import batch_transaction
 from engine.transform import execute, fetch
 from workspace.events import PartStaged
+
+
+def referring_sql(entity: CheckedEntity, planned: CheckedField, stage: Sequence[Path], keys: str) -> str:
+    """A SELECT of the numbers of staged rows whose reference `planned` is to one of the source keys that the table `keys`
+    has, trimmed and in lower case, as `key`. The Parquet files are at least one."""
+    compiler = Compiler(stage_columns(entity))
+    piece = compiler.compile(planned.plan.expression, planned.where)
+    text = f"lower(hex({piece.sql}))" if piece.type == "BLOB" else f"CAST({piece.sql} AS VARCHAR)"
+    source = f"SELECT * FROM {read_parts(stage)}"
+    for level in compiler.hoists.levels:
+        calls = ", ".join(f"{call} AS {name}" for call, name in level.items())
+        source = f"SELECT *, {calls} FROM ({source})"
+    return f"SELECT _ph_n FROM ({source}) WHERE lower(trim({text})) IN (SELECT key FROM {keys})"
 
 
 def resolve_references(preparer: Preparer, entity: CheckedEntity, parts: Sequence[PartStaged]) -> Path:

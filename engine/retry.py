@@ -2,7 +2,7 @@
 version, or with values that a person edited.
 
 A batch's rows go in one transaction with a ledger row of their own; the log catches up with the target, as it does in
-a load. Rows that were loaded before are never touched.
+a load. Of rows that were loaded before nothing is touched but references to rows that come in now.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from engine.check import CheckedEntity, CheckedPlan
 from engine.collisions import Settler, held_keys, keyed_for_sure
 from engine.context import Context, Progress
 from engine.faults import fault_point
+from engine.late_references import LateReferences
 from engine.persist import persist
 from engine.prepare import Preparer
 from engine.quarantine import catch_up, known_job, record_retry
@@ -127,6 +128,8 @@ class Retry:
             preparer.close()
         fault_point("retry between passes")
         self._fill_all()
+        for name, count in LateReferences(self._ctx, "migrate quarantine retry").fill().items():
+            self._done.setdefault(name, Counter())["references"] += count
         for entity in self._ctx.checked.entities:
             if chosen[entity.name] and entity.id_column is not None and entity.id_column.sequence:
                 raise_ = partial(self._ctx.target.raise_sequence, entity.target, entity.id_column)

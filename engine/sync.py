@@ -25,6 +25,7 @@ from engine.generation import (
     removal_parts,
     staged_parts,
 )
+from engine.late_references import LateReferences
 from engine.persist import persist
 from engine.prepare import Preparer
 from engine.retry_plan import adopt
@@ -157,6 +158,7 @@ class Sync:
             if entity.id_column is not None and entity.id_column.sequence:
                 raise_ = partial(ctx.target.raise_sequence, entity.target, entity.id_column)
                 self._persist(f"the sequence of {entity.name}", raise_)
+        LateReferences(ctx, "migrate resume" if generation.redriven else "migrate sync").fill()
         fault_point("sync before completed")
         ctx.workspace.record(
             SyncCompleted(generation.number), *(EntityCompleted(name) for name in sorted(generation.staged))

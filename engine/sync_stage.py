@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.check import CheckedEntity
-from engine.compile import key_sql, stage_columns
+from engine.compile import key_sql
 from engine.context import Context
-from engine.expressions import Compiler
 from engine.generation import Deletes, over_path
 from engine.prepare import Preparer
 from engine.query import identifier, literal, read_parts
+from engine.references import referring_sql
 from engine.retried_rows import stage_keys
 from engine.stage import part_path, write_durably, write_part
 from engine.transform import execute, fetch
@@ -128,18 +128,9 @@ class GenerationStager:
         for planned in entity.fields:
             if planned.plan.ref is None or not arrived.get(planned.plan.ref) or not read.before:
                 continue
-            compiler = Compiler(stage_columns(entity))
-            piece = compiler.compile(planned.plan.expression, planned.where)
-            text = f"lower(hex({piece.sql}))" if piece.type == "BLOB" else f"CAST({piece.sql} AS VARCHAR)"
-            source = f"SELECT * FROM {read_parts(staged_path(self._ctx, entity, part) for part in read.before)}"
-            for level in compiler.hoists.levels:
-                calls = ", ".join(f"{call} AS {name}" for call, name in level.items())
-                source = f"SELECT *, {calls} FROM ({source})"
+            stage = [staged_path(self._ctx, entity, part) for part in read.before]
             arrivals = scratch_table("arrivals", self._ctx.checked.entity(planned.plan.ref))
-            execute(
-                self._duck,
-                f"INSERT INTO {again} SELECT _ph_n FROM ({source}) WHERE lower(trim({text})) IN (SELECT key FROM {arrivals})",
-            )
+            execute(self._duck, f"INSERT INTO {again} {referring_sql(entity, planned, stage, arrivals)}")
         execute(
             self._duck,
             f"CREATE OR REPLACE TEMP TABLE {again} AS SELECT DISTINCT n FROM {again} JOIN {latest} USING (n) "

@@ -108,13 +108,14 @@ def test_a_plan_change_brings_in_just_the_rows_concerned(job: EngineJob, cloud: 
     assert outcome.plan_version == 2
     assert outcome.changed == {"firms": ["kind"]}
     assert outcome.entities == (
-        EntityRetried("firms", driven=5, inserted=2, stay=3, references=2),
+        EntityRetried("firms", driven=5, inserted=2, stay=3, references=3),
         EntityRetried("people", driven=4, inserted=1, stay=3),
     )
     assert cloud.execute(FIRMS).fetchall() == [
-        ("Acme", None, "customer"), ("Bolt", "Acme", "other"), ("Dyn", "Bolt", "other")
+        ("Acme", "Dyn", "customer"), ("Bolt", "Acme", "other"), ("Dyn", "Bolt", "other")
     ]  # fmt: skip
-    assert set(loaded) <= set(cloud.execute("SELECT id, xmin FROM companies").fetchall()), "a loaded row was touched"
+    touched = set(loaded) - set(cloud.execute("SELECT id, xmin FROM companies").fetchall())
+    assert len(touched) == 1, "a row was touched besides the one whose parent came in"
     assert [row[:3] for row in cloud.execute(HELD)] == [
         ("firms", "c", "unique"), ("firms", "e", "check"), ("firms", "f", "unique"), ("people", "3", "cast"), ("people", "4", "cast"), ("people", "6", "cast"),
     ]  # fmt: skip
@@ -214,7 +215,7 @@ def test_dropped_rows_are_counted_and_wait_for_their_word(job: EngineJob, cloud:
         EntityRetried("people", driven=4, stay=4),
     )
     outcome = job.retry(dropped=True, entity="firms")
-    assert outcome.entities == (EntityRetried("firms", driven=5, inserted=2, stay=3, references=2),)
+    assert outcome.entities == (EntityRetried("firms", driven=5, inserted=2, stay=3, references=3),)
     assert [row[1] for row in cloud.execute(HELD) if row[4] == "dropped"] == ["c"]
     holds(job, cloud)
 
