@@ -187,7 +187,8 @@ def test_a_later_job_over_the_same_source_updates_and_gives_back(cloud: Cloud, j
 
 
 def test_a_retried_row_leaves_the_quarantine(cloud: Cloud, job: EngineJob) -> None:
-    """Di's birthday, which is none, is left out by the next plan; the others stay for what they are."""
+    """Di's birthday, which is none, is left out by the next plan; the others stay for what they are. Her note, which was
+    loaded without her, is hers."""
     job.load()
     assert "retry before commit" in RETRY_POINTS
     plan = PLAN.replace("born: {from: born}", "born: {sql: \"nullif(born, 'never')\"}")
@@ -195,6 +196,8 @@ def test_a_retried_row_leaves_the_quarantine(cloud: Cloud, job: EngineJob) -> No
     assert job.retry_in_child("", plan) == 0
     assert job.verified().ok
     assert cloud.rows("SELECT count(*) FROM people") == [(5,)]
+    notes = "SELECT n.text, p.name FROM notes n LEFT JOIN people p ON p.id = n.person_id ORDER BY n.id"
+    assert cloud.rows(notes) == [("one", "Ana"), ("two", "Bo"), ("three", "Di"), (None, "Ed")]
     assert sorted(code for (code,) in cloud.rows("SELECT code FROM packhorse_quarantine")) == [
         "check",
         "unique",

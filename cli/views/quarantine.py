@@ -87,9 +87,9 @@ def show_retried(console: Console, job: str, outcome: RetryOutcome, left: Left) 
     """A row an entity, what the plan's change means, and what is left in quarantine."""
     headings = [
         Heading("entity"), number("driven"), number("inserted"), number("updated"), number("unchanged"), number("excluded"),
-        number("stay"),
+        number("stay"), number("references"),
     ]  # fmt: skip
-    names = ("driven", "inserted", "updated", "unchanged", "excluded", "stay")
+    names = ("driven", "inserted", "updated", "unchanged", "excluded", "stay", "references")
     rows = [[each.entity, *(getattr(each, name) for name in names)] for each in outcome.entities]
     if rows:
         show_table(console, headings, rows)
