@@ -178,7 +178,7 @@ class EntityLoad:
         execute(duck, f"CREATE OR REPLACE TEMP TABLE base_versions AS {versions}")
         retried = self._persist("reading the quarantine", partial(self._ctx.target.retried_rows, entity.name))
         edits = {row.row: row for row in retried if row.edited}
-        (numbers,) = zip(*execute(duck, "SELECT n FROM base_versions"), strict=True) or ((),)
+        numbers = {n for (n,) in execute(duck, "SELECT n FROM base_versions")}
         found = []
         plain = folder / "base-rows.parquet"
         listed = ", ".join(map(str, edits)) or "-1"
@@ -188,7 +188,7 @@ class EntityLoad:
             f"TO {literal(str(plain))} (FORMAT parquet)",
         )
         found.append(plain)
-        for n in sorted(set(numbers) & set(edits)):
+        for n in sorted(numbers & set(edits)):
             table = stage_rows(self._stage, edits[n].batch, [n], {n: edits[n].edited})
             found.append(write_stage_rows(folder / f"base-row-{n}.parquet", table))
         outs = []

@@ -179,3 +179,38 @@ def test_rows_of_an_earlier_job_are_left_to_it(job: EngineJob, cloud: psycopg.Co
     # the second job loaded nothing of it but the firm that came in
     assert cloud.execute(PEOPLE).fetchall()[0] == ("Ana", None, "Acme", None)
     reconciled(second)
+
+
+CHAIN = """
+entities:
+  firms: {from: firms, to: companies, key: id, id: uuid5, fields: {name: {from: name}}}
+  people:
+    from: people
+    to: persons
+    key: id
+    id: sequence
+    fields: {name: {from: name}, company_id: {from: firm, ref: firms}, boss_id: {from: boss, ref: people, missing: 'null'}}
+"""
+
+
+@pytest.mark.parametrize("point", ["", "sync between passes", "sync before completed"])
+def test_a_sync_that_lets_a_parent_in_is_the_same(
+    postgres_database: Database, cloud: psycopg.Connection[Any], tmp_path: Path, point: str
+) -> None:
+    """Ana waits in quarantine for her firm, and Bo, whose boss she is, is in without her."""
+    people = "CREATE TABLE people(id integer primary key, name text, firm text, boss integer);"
+    firms = "CREATE TABLE firms(id text primary key, name text); INSERT INTO firms VALUES ('a', 'Acme');"
+    rows = "INSERT INTO people VALUES (1, 'Ana', 'd', NULL), (2, 'Bo', 'a', 1), (3, 'Cy', 'a', 2);"
+    source = sqlite_source(tmp_path / "chain.db", people + firms + rows)
+    job = loaded(EngineJob(str(tmp_path), "job", CHAIN, source, postgres_database.socket_dsn, batch_rows=2))
+    bosses = "SELECT p.name, b.name FROM persons p LEFT JOIN persons b ON b.id = p.boss_id ORDER BY 1"
+    assert cloud.execute(bosses).fetchall() == [("Bo", None), ("Cy", "Bo")]
+    with sqlite3.connect(tmp_path / "chain.db") as connection:
+        connection.execute("INSERT INTO firms VALUES ('d', 'Dyn')")
+    connection.close()
+    if point:
+        assert job.sync_in_child(point) == -signal.SIGKILL
+    job.sync()
+    assert cloud.execute(bosses).fetchall() == [("Ana", None), ("Bo", "Ana"), ("Cy", "Bo")]
+    reconciled(job)
+    assert job.latest().undo().refused == 0
