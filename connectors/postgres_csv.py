@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -16,18 +15,16 @@ _SMALLEST_BLOCK = 1 << 20
 _WRITTEN = pyarrow.csv.WriteOptions(include_header=False, quoting_style="all_valid", batch_size=4096)
 
 
-def read_rows(rows: Sequence[Any], names: Sequence[str], kind: pa.DataType) -> pa.Table:
-    """Rows as COPY sends them, one message each and at least one, as a table of columns of one `kind`."""
+def read_rows(rows: bytes | bytearray, longest: int, names: Sequence[str], kind: pa.DataType) -> pa.Table:
+    """Rows as COPY sends them, at least one and none of more than `longest` bytes, as a table of columns of one `kind`."""
     # Arrow owns the buffer: its threads let go of it late, and one that has to let go of a Python object after the
     # interpreter's end aborts the process.
     owned = pa.BufferOutputStream()
-    owned.write(b"".join(rows))
+    owned.write(rows)
     return pyarrow.csv.read_csv(
         pa.BufferReader(owned.getvalue()),
         # a row must fit into a block
-        read_options=pyarrow.csv.ReadOptions(
-            column_names=list(names), block_size=max(_SMALLEST_BLOCK, 2 * max(map(len, rows)))
-        ),
+        read_options=pyarrow.csv.ReadOptions(column_names=list(names), block_size=max(_SMALLEST_BLOCK, 2 * longest)),
         parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
         convert_options=pyarrow.csv.ConvertOptions(
             column_types=dict.fromkeys(names, kind),

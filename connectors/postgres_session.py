@@ -96,16 +96,17 @@ class PostgresSession:
         """The rows of a SELECT as batches of text columns called `names`, through COPY; memory stays at a block's size."""
         copied = sql.SQL("COPY ({}) TO STDOUT (FORMAT csv)").format(statement)
         with self._reached(), self._connection.cursor() as cursor, cursor.copy(copied) as copy:
-            rows: list[Any] = []
-            size = 0
-            for row in copy:
-                rows.append(row)
-                size += len(row)
-                if size >= _READ_BYTES:
-                    yield from read_rows(rows, names, pa.string()).to_batches()
-                    rows, size = [], 0
+            # one buffer and no list: a million rows held one by one cost more than their parsing
+            rows, longest = bytearray(), 0
+            while row := copy.read():
+                rows += row
+                if len(row) > longest:
+                    longest = len(row)
+                if len(rows) >= _READ_BYTES:
+                    yield from read_rows(rows, longest, names, pa.string()).to_batches()
+                    rows, longest = bytearray(), 0
             if rows:
-                yield from read_rows(rows, names, pa.string()).to_batches()
+                yield from read_rows(rows, longest, names, pa.string()).to_batches()
 
     def temporary(self, name: str, definition: str, rows: pa.Table) -> sql.Identifier:
         """A temporary table of these text columns, gone at the transaction's end; its name."""

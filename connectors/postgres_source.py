@@ -296,7 +296,7 @@ class PostgresSource:
 
 def _page(rows: Sequence[Any], shape: Shape) -> Page:
     """One page out of CSV rows."""
-    parsed = read_rows(rows, shape.names, pa.binary())
+    parsed = read_rows(b"".join(rows), max(map(len, rows)), shape.names, pa.binary())
     columns = [_bytes(column) if i in shape.binary else to_text(column) for i, column in enumerate(parsed.columns)]
     table = pa.table(columns, names=list(shape.names)).combine_chunks()
     last = [table.column(i)[-1].as_py() for i in shape.key]
