@@ -17,6 +17,7 @@ from connectors.grants import Grant, TableUse
 from connectors.postgres_catalogue import read_catalogue
 from connectors.postgres_grants import target_grants
 from connectors.postgres_match import (
+    before_statement,
     fill_statement,
     filled_statement,
     fits_statement,
@@ -248,6 +249,13 @@ class PostgresTarget(PostgresMeasures):
             return []
         ours = self.schema, self.job_id, self.entity_id(entity.name)
         return [FittingRow(*row) for row in self.read(fitting_statement(entity, ours))]
+
+    def values_before(
+        self, entity: LoadedEntity, keys: Sequence[str], columns: Sequence[Column]
+    ) -> dict[str, list[str | None]]:
+        """What rows that were there before held then; see `Target.values_before`."""
+        ours = self.schema, self.job_id, self.entity_id(entity.name)
+        return dict(self.read(before_statement(ours, keys, columns)))
 
     def edited_rows(
         self, entity: LoadedEntity, columns: Sequence[str], rows: pa.Table, base: pa.Table

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from psycopg import sql
 
-from connectors.postgres_rows import MERGED, found_row, held_json, key_part, name_of, shown_id
+from connectors.postgres_rows import MERGED, found_row, held_json, held_value, key_part, name_of, shown_id
 from connectors.protocols import Column, Table, UniqueKey
 from connectors.records import FIT, Fill, LoadedEntity
 
@@ -30,6 +30,12 @@ SELECT DISTINCT ON (_ph_n) _ph_n::bigint, _ph_rule, fits, id, fit, owner FROM (
   SELECT t._ph_n, t._ph_rule, count(*)::int AS fits, min(t._ph_id) AS id, min(t._ph_fit) AS fit, min(x.old_id) AS owner
     FROM pg_temp.packhorse_fits t {owned} WHERE {there_before} GROUP BY 1, 2) found
  ORDER BY _ph_n, _ph_rule
+"""
+_BEFORE = """
+SELECT x.old_id, ARRAY[{values}]::text[] FROM {crosswalk} x LEFT JOIN LATERAL (
+  SELECT b.held FROM {held_before} b WHERE (b.entity_id, b.old_id, b.job_id) = (x.entity_id, x.old_id, {job})
+     AND b.held IS NOT NULL ORDER BY b.step LIMIT 1) b ON true
+ WHERE x.entity_id = {entity} AND x.old_id = ANY({keys}) AND x.replaced IS NOT NULL
 """
 _FILLED = """
 SELECT r.{key}, {before}, ({hash}), ({reference}) FROM pg_temp.packhorse_rows r JOIN {table} t ON {same} {locked}
@@ -90,6 +96,18 @@ def fitting_statement(entity: LoadedEntity, ours: tuple[str, int, int]) -> sql.C
     return sql.SQL(_FITTING).format(
         owned=sql.SQL(_OWNED).format(**names), there_before=sql.SQL(_THERE_BEFORE).format(**names)
     )
+
+
+def before_statement(ours: tuple[str, int, int], keys: Sequence[str], columns: Sequence[Column]) -> sql.Composed:
+    """A SELECT of source keys, and of what their rows held in these columns when the job first wrote to them, as text.
+    `ours` as for `held_statement`."""
+    schema, job, number = ours
+    held = sql.SQL("coalesce(b.held, x.replaced)")
+    return sql.SQL(_BEFORE).format(
+        values=sql.SQL(", ").join(sql.SQL("{}::text").format(held_value(column, held)) for column in columns),
+        crosswalk=sql.Identifier(schema, "crosswalk"), held_before=sql.Identifier(schema, "held_before"),
+        job=sql.Literal(job), entity=sql.Literal(number), keys=sql.Literal(list(keys)),
+    )  # fmt: skip
 
 
 def _unmarked(marker: Column | None) -> sql.Composable:

@@ -183,6 +183,12 @@ class SqlTarget(SqlSynced):
         """Not to be had here: a plan that matches rows is refused for such a target."""
         raise NotImplementedError
 
+    def values_before(
+        self, entity: LoadedEntity, keys: Sequence[str], columns: Sequence[Column]
+    ) -> dict[str, list[str | None]]:
+        """Not to be had here: a plan that matches rows is refused for such a target."""
+        raise NotImplementedError
+
     def keys_held(
         self, table: Table, key: UniqueKey, marker: Column | None, besides: LoadedEntity | None
     ) -> Iterator[pa.RecordBatch]:

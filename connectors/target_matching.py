@@ -45,3 +45,10 @@ class RowsThere(Protocol):
         key compares them, and nothing is NULL or blank. `marker` as for `rows_held`; our records are in the target.
         RowsRefusedError where a value is none of its column's type."""
         ...
+
+    def values_before(
+        self, entity: LoadedEntity, keys: Sequence[str], columns: Sequence[Column]
+    ) -> dict[str, list[str | None]]:
+        """What rows that the target held before the job, by source key, held in these columns when the job first wrote to
+        them, as the target spells it. Keys of other rows are left out."""
+        ...

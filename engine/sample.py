@@ -14,8 +14,12 @@ import duckdb
 import pyarrow as pa
 
 from connectors.protocols import Column
+from connectors.records import Fill
 from engine.check import CheckedEntity, CheckedPlan, check_readable
 from engine.context import Context
+from engine.loaded import loaded_entity
+from engine.match_rows import fill_rules
+from engine.match_sample import KEPT, filled_value
 from engine.plan import parse_plan
 from engine.prepare import Preparer
 from engine.query import LOADED
@@ -33,14 +37,16 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Sampled:
-    """A row to compare: its number in the stage, its source key, its id in the target; and whether the checksum of
-    what it holds, and that of its deferred references, are still those of the load."""
+    """A row to compare: its number in the stage, its source key, its id in the target; whether the checksum of what it
+    holds, and that of its deferred references, are still those of the load; and whether the target held it before, and
+    it took over what the plan's `fill` says."""
 
     row: int
     key: str
     new_id: str
     unchanged: bool
     references_unchanged: bool
+    matched: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,15 +63,16 @@ def choose_sample(duck: duckdb.DuckDBPyConnection, size: int, *, matched: bool =
     """At most `size` rows of the entity whose tables `staged`, `carried`, `held` and `kept` verification has made: of
     those that this job wrote and the target still has, and that no sync left as they were edited, the first by a hash
     of their source key, so the same each time. Rows that went into one with others are left out: what that holds comes
-    from all of them. So are, with `matched`, rows that the target held before: they hold more than the source says."""
-    there = "AND c.replaced = 'f' " if matched else ""
+    from all of them. With `matched`, the plan matches rows: those that the target held before are told from the others."""
+    there = "c.replaced = 't'" if matched else "false"
     found = execute(
         duck,
-        "SELECT s.n, s.key, c.new_id, c.found_hash = c.target_hash, c.found_reference IS NOT DISTINCT FROM c.reference_hash "
-        "FROM (SELECT key, min(n) AS n FROM staged GROUP BY key HAVING count(*) = 1 AND bool_and(wanted) AND min(n) IS NOT NULL) s "
+        "SELECT s.n, s.key, c.new_id, c.found_hash = c.target_hash, c.found_reference IS NOT DISTINCT FROM c.reference_hash, "
+        f"{there} FROM (SELECT key, min(n) AS n FROM staged GROUP BY key HAVING count(*) = 1 AND bool_and(wanted) AND min(n) IS NOT NULL) s "
         "JOIN carried c ON c.old_id = s.key WHERE c.own = 't' AND c.found_hash IS NOT NULL "
         "AND c.new_id NOT IN (SELECT new_id FROM carried WHERE merged = 't') "
-        f"{there}AND s.key NOT IN (SELECT key FROM held) AND s.key NOT IN (SELECT old_id FROM kept) ORDER BY md5(s.key), s.key LIMIT {int(size)}",
+        "AND s.key NOT IN (SELECT key FROM held) AND s.key NOT IN (SELECT old_id FROM kept) ORDER BY md5(s.key), s.key "
+        f"LIMIT {int(size)}",
     )
     return [Sampled(*row) for row in found]
 
@@ -96,8 +103,22 @@ def compare_sample(ctx: Context, preparer: Preparer, entity: CheckedEntity, samp
     identity = [column for name in entity.identity if (column := entity.target.column(name)) is not None]
     late: dict[str, int] = defaultdict(int)
     held = ctx.target.beside(entity.target, identity, [each.new_id for each in compared], columns, given)
+    before = _before(ctx, entity, [each.key for each in compared if each.matched], columns)
+    rules = fill_rules(entity) | fill_rules(entity, deferred=True) if before else {}
+    late_filled = {f.column.name for f in entity.deferred}
+    own_id = None if entity.id_column is None else entity.id_column.name
     for each, fields in zip(compared, held, strict=True):
-        for column, (wanted, found) in zip(columns, fields, strict=True):
+        for n, (column, (wanted, found)) in enumerate(zip(columns, fields, strict=True)):
+            if each.key in before:
+                if column.name == own_id:
+                    continue  # it has the id that it had
+                rule, kept, own = rules.get(column.name, Fill("keep")), before[each.key][n], wanted
+                wanted = filled_value(rule, own, kept)
+                if column.name in late_filled and rule.how == "empty" and None not in (own, found):
+                    continue  # filled by what it held in the second pass, which somebody may have changed since the first
+                if wanted == kept != found:
+                    problems.append(f"batch {batches[each.row]}: source key {each.key}, column {column.name}: {KEPT}")
+                    continue
             if wanted == found:
                 continue
             if found is None and _came_later(entity, each, column):
@@ -111,6 +132,13 @@ def compare_sample(ctx: Context, preparer: Preparer, entity: CheckedEntity, samp
         for column, count in late.items()
     ]
     return Compared(len(sample), tuple(problems), tuple(notes))
+
+
+def _before(
+    ctx: Context, entity: CheckedEntity, keys: Sequence[str], columns: Sequence[Column]
+) -> dict[str, list[str | None]]:
+    """What each matched row held before, by source key, in the columns' order."""
+    return ctx.target.values_before(loaded_entity(entity), keys, columns) if keys else {}
 
 
 def difference(found: str | None, wanted: str | None) -> str:
