@@ -19,13 +19,17 @@ unexport PYTHONDONTWRITEBYTECODE
 WHEELS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/packhorse/llama$(subst $() ,,$(LLAMA))
 WHEEL := $(WHEELS)/llama_cpp_python-$(shell sed -n 's/^llama-cpp-python==\([^ ]*\).*/\1/p' requirements.lock)-*.whl
 
-.PHONY: demo test lint fix docs bench train lock venv
+.PHONY: demo test lint fix docs bench train lock venv installed
 
 demo: venv
 	@.venv/bin/migrate demo
 
 test: venv
 	.venv/bin/python -m pytest -n logical --dist loadfile
+
+# Wheel and sdist, each in a clean environment, as far as the demo's end there: 5 minutes
+installed: venv
+	.ci/installed
 
 lint: venv
 	.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports
