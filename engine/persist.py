@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -11,13 +12,17 @@ import stamina.instrumentation
 from connectors.protocols import RowsRefusedError, TargetBusyError, TargetLostError
 from engine.context import Context, Progress
 from workspace.errors import InterruptedJobError, JobFailedError
-from workspace.events import RetryMade
+from workspace.events import JobPaused, JobWentOn, RetryMade
+from workspace.pause import pause_asked, who_paused
 
 stamina.instrumentation.set_on_retry_hooks([])
 
 T = TypeVar("T")
 RETRY_SECONDS = 120.0
 """How long a lost target is waited for before the job stops, resumable."""
+PAUSE_SECONDS = 0.2
+"""How soon a paused job sees that it may go on."""
+GO_ON = "migrate watch --go-on"
 
 
 def persist(
@@ -57,6 +62,20 @@ def persist(
     raise AssertionError("unreachable")
 
 
+def wait_while_paused(ctx: Context) -> None:
+    """Returns once nobody wants the job to wait, or when it was asked to stop. Called between batches only, so that
+    what is done is done, and no transaction is open meanwhile."""
+    if not pause_asked(ctx.paths):
+        return
+    ctx.workspace.record(JobPaused(who_paused(ctx.paths)))
+    ctx.progress(Progress("paused", f"by {who_paused(ctx.paths) or 'somebody'}; to go on: {GO_ON} {ctx.paths.job}"))
+    while pause_asked(ctx.paths):
+        if ctx.stop():
+            return
+        time.sleep(PAUSE_SECONDS)
+    ctx.workspace.record(JobWentOn())
+
+
 def given_up(error: TargetLostError, tries: int, dsn: str, again: str) -> JobFailedError:
     """What ends the job when trying again didn't help, told as what it is; `again` is the command that goes on."""
     if isinstance(error, TargetBusyError):
@@ -67,7 +86,8 @@ def given_up(error: TargetLostError, tries: int, dsn: str, again: str) -> JobFai
 
 
 def stop_if_asked(ctx: Context, again: str = "migrate resume") -> None:
-    """InterruptedJobError where somebody asked the job to stop; `again` goes on with it."""
+    """Waits while somebody wants the job to; InterruptedJobError where it was asked to stop, and `again` goes on."""
+    wait_while_paused(ctx)
     if ctx.stop():
         raise InterruptedJobError(
             "interrupted; what was committed stays",

@@ -19,7 +19,7 @@ from engine.context import Context
 from engine.faults import fault_point
 from engine.stage import part_path, stage_parts
 from workspace.errors import JobFailedError
-from workspace.events import PartStaged, StageCompleted
+from workspace.events import PartStaged, RowsExpected, StageCompleted
 from workspace.log import Workspace
 
 AHEAD = 64
@@ -72,7 +72,7 @@ class Stager:
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
-        self._queue: queue.Queue[PartStaged | _Done | BaseException] = queue.Queue(AHEAD)
+        self._queue: queue.Queue[PartStaged | RowsExpected | _Done | BaseException] = queue.Queue(AHEAD)
         self._ended = threading.Event()
         self._complete = {e.name: completed_stage(ctx.workspace, e.name) for e in ctx.checked.entities}
         # Without a key, reading can't go on in the middle: what was staged before its end is read again.
@@ -148,17 +148,22 @@ class Stager:
     def _next(self) -> PartStaged | _Done | BaseException:
         while True:
             try:
-                return self._queue.get(timeout=0.5)
+                item = self._queue.get(timeout=0.5)
+                if not isinstance(item, RowsExpected):
+                    return item
+                self._ctx.workspace.record(item)
             except queue.Empty:
                 if not self._thread.is_alive() and self._queue.empty():
                     raise JobFailedError("reading the source ended early", advice="`migrate resume`") from None
 
     def _run(self, todo: list[CheckedEntity]) -> None:
         try:
+            source = self._ctx.source
+            for entity in todo:  # all before the first is read: who watches is told when the last will be there
+                self._expected[entity.name] = source.count(about(entity.plan.from_, source.dialect))
+                self._put(RowsExpected(entity.name, self._expected[entity.name]))
             for entity in todo:
                 done = self._recorded[entity.name]
-                relation, source = entity.plan.from_, self._ctx.source
-                self._expected[entity.name] = source.count(about(relation, source.dialect))
                 for part in stage_parts(
                     source, entity, self._ctx.paths, done, rows=self._ctx.batch_rows, stop=self._stopping
                 ):
@@ -174,7 +179,7 @@ class Stager:
     def _stopping(self) -> bool:
         return self._ended.is_set()
 
-    def _put(self, item: PartStaged | _Done | BaseException) -> None:
+    def _put(self, item: PartStaged | RowsExpected | _Done | BaseException) -> None:
         while not self._ended.is_set():
             try:
                 self._queue.put(item, timeout=0.2)

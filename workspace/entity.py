@@ -20,6 +20,7 @@ from workspace.events import (
     PartStaged,
     QuarantineSeen,
     RowsDropped,
+    RowsExpected,
     RowsMatched,
     StageCompleted,
 )
@@ -51,7 +52,8 @@ class EntityProgress:
     """One entity. `counts` are those of the equation; `filled` counts references filled in the second pass;
     `plan_versions` how many batches each plan version moved. Of a batch that was taken back, which `undone` has,
     only the rows that stay count: they are loaded. `kept` counts rows that syncs left as they were edited in the target,
-    `to_match` those that were found before the load to be one with a row of the target (None where the plan matches none)."""
+    `to_match` those that were found before the load to be one with a row of the target (None where the plan matches none);
+    `expected` is about how many rows will be read, as the source counted them before (None where it didn't)."""
 
     staged_rows: int = 0
     staged_bytes: int = 0
@@ -70,6 +72,13 @@ class EntityProgress:
     undone: Numbered[BatchUndone] = field(default_factory=Numbered)
     kept: int = 0
     to_match: int | None = None
+    expected: int | None = None
+
+    @property
+    def rows_to_read(self) -> int | None:
+        """How many rows there are to carry over: those of the stage once it is whole, before that about as many as the
+        source counted; None where neither is known."""
+        return self.staged_rows if self.stage_completed else self.expected
 
     @property
     def matched(self) -> int | None:
@@ -119,6 +128,8 @@ class EntityProgress:
                 return self._with_failure(event)
             case RowsMatched():
                 return replace(self, to_match=event.matched)
+            case RowsExpected():
+                return replace(self, expected=event.rows)
             case EntityCompleted():
                 return replace(self, completed=True)
             case _:
@@ -270,6 +281,7 @@ class EntityProgress:
                 "bytes": self.staged_bytes,
                 "completed": self.stage_completed,
                 "snapshot": self.snapshot,
+                "expected": self.expected,
             },
             "batches": len(self.batches),
             "second_pass": len(self.second_pass),

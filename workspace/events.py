@@ -49,6 +49,7 @@ from workspace.events_afterwards import (
 from workspace.events_questions import QuestionAnswered, QuestionAsked
 from workspace.events_rehearsal import Piloted, Rehearsed, StrayAllowed
 from workspace.events_sync import BatchSynced, GenerationStaged, SyncCompleted, SyncStarted
+from workspace.events_watched import JobPaused, JobWentOn, RowsExpected
 
 __all__ = [
     "EVENT_TYPES",
@@ -70,7 +71,9 @@ __all__ = [
     "Interrupted",
     "JobCleanedUp",
     "JobFinished",
+    "JobPaused",
     "JobStarted",
+    "JobWentOn",
     "LessonLearnt",
     "PartStaged",
     "Phase",
@@ -85,6 +88,7 @@ __all__ = [
     "Rehearsed",
     "RetryMade",
     "RowsDropped",
+    "RowsExpected",
     "RowsMatched",
     "Rung",
     "StageCompleted",
@@ -378,6 +382,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
         WorkSpread,
         SyncStarted, GenerationStaged, BatchSynced, SyncCompleted,
         Rehearsed, StrayAllowed, Piloted,
+        RowsExpected, JobPaused, JobWentOn,
     )
 }  # fmt: skip
 """Every event by the name it has in the log."""

@@ -70,6 +70,11 @@ class JobPaths:
         return self.folder / "lock"
 
     @property
+    def pause(self) -> Path:
+        """A file that is there while somebody wants the job to wait; see `workspace.pause`."""
+        return self.folder / "pause"
+
+    @property
     def created(self) -> Path:
         """A file written once, when the job was made: that instant, in UTC."""
         return self.folder / "created"

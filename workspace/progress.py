@@ -23,7 +23,9 @@ from workspace.events import (
     FeedbackGiven,
     Interrupted,
     JobFinished,
+    JobPaused,
     JobStarted,
+    JobWentOn,
     PartStaged,
     PhaseStarted,
     PlanChanged,
@@ -33,6 +35,7 @@ from workspace.events import (
     QuestionAsked,
     RetryMade,
     RowsDropped,
+    RowsExpected,
     RowsMatched,
     StageCompleted,
     SyncStarted,
@@ -92,7 +95,8 @@ class Progress:
     the order they were asked; `rungs` the price of decisions by rung; `attempts` by what was tried;
     `verified` is None before a verification and after a batch that came later; `outcome` and `exit_code` are
     those of the last command that ended by itself, None while one runs or after it was killed. `taken_back` from
-    when all that the job wrote began to be taken back: such a job can't go on.
+    when all that the job wrote began to be taken back: such a job can't go on. `paused_at` is since when it waits because somebody asked it
+    to, None while it doesn't.
     """
 
     started_at: datetime | None = None
@@ -112,6 +116,7 @@ class Progress:
     outcome: str | None = None
     exit_code: int | None = None
     taken_back: bool = False
+    paused_at: datetime | None = None
 
     @property
     def counts(self) -> Counts:
@@ -179,7 +184,7 @@ class Progress:
                 return replace(self, phase="sync", phases={**self.phases, "sync": at})
             case BatchUndone() | BatchRetried() | BatchSynced():
                 return replace(self, verified=None, verification={})._with_entity(event.entity, event)
-            case PartStaged() | StageCompleted() | RowsMatched() | QuarantineSeen() | RowsDropped() | EntityCompleted():
+            case RowsExpected() | PartStaged() | StageCompleted() | RowsMatched() | QuarantineSeen() | RowsDropped() | EntityCompleted():
                 return self._with_entity(event.entity, event)
             case QuestionAsked():
                 rungs = dict(self.rungs)
@@ -203,7 +208,11 @@ class Progress:
             case Verified():
                 return replace(self, verified=event.ok, verification=event.details)
             case JobFinished():
-                return replace(self, outcome=event.outcome, exit_code=event.exit_code)
+                return replace(self, outcome=event.outcome, exit_code=event.exit_code, paused_at=None)
+            case JobPaused():
+                return replace(self, paused_at=at)
+            case JobWentOn():
+                return replace(self, paused_at=None)
             case _:
                 return self
 
@@ -235,10 +244,11 @@ class Progress:
             "outcome": self.outcome,
             "exit_code": self.exit_code,
             "taken_back": self.taken_back,
+            "paused_at": _text(self.paused_at),
         }
 
 
-_RUNNING: dict[str, Any] = {"outcome": None, "exit_code": None, "interrupted": ""}
+_RUNNING: dict[str, Any] = {"outcome": None, "exit_code": None, "interrupted": "", "paused_at": None}
 
 
 def _text(at: datetime | None) -> str | None:

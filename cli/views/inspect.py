@@ -57,10 +57,15 @@ def show_state(console: Console, job: str, state: State, wanted: Sequence[str]) 
 def show_log(console: Console, entries: Iterable[Entry]) -> None:
     """A line an event."""
     for each in entries:
-        fields = " ".join(
-            f"{name}={visible(value, 70)}" for name, value in event_fields(each.event).items() if _said(value)
-        )
-        console.print(f"{each.position:>6} {each.at:%H:%M:%S} {each.event.type:<18} {fields}")
+        console.print(log_line(each))
+
+
+def log_line(each: Entry) -> str:
+    """An event of the log in one line: its position, when it was recorded (UTC), what it says."""
+    fields = " ".join(
+        f"{name}={visible(value, 70)}" for name, value in event_fields(each.event).items() if _said(value)
+    )
+    return f"{each.position:>6} {each.at:%H:%M:%S} {each.event.type:<18} {fields}"
 
 
 def show_difference(console: Console, found: Difference) -> None:

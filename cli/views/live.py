@@ -18,11 +18,11 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.views.output import is_plain
-from cli.views.pace import Pace, duration, left_text, pace_text, rows_text, speed_text
+from cli.views.pace import Pace, duration, left_text, pace_text, rows_text, speed_text, totals_text
 from cli.views.text import visible
 
 LINE_SECONDS = 3.0
-_BY_TABLE = ("survey", "match", "verify", "again")
+_BY_TABLE = ("survey", "match", "verify", "again", "paused")
 _AT_MOST = 14  # entities shown, the latest; a terminal of 24 lines holds them
 
 Clock = Callable[[], float]
@@ -33,7 +33,7 @@ class Step(Protocol):
 
     @property
     def phase(self) -> str:
-        """survey, match, preview, stage, load, references, verify or done."""
+        """survey, match, preview, stage, load, references, verify, paused or done."""
 
     @property
     def entity(self) -> str:
@@ -106,12 +106,14 @@ class LiveView:
             line = pace_text(pace)
         if self._live is None and (begun or ended or now - self._printed >= LINE_SECONDS):
             self._printed = now
-            self.console.print(self._with_totals(line))
+            self.console.print(totals_text(line, self.quarantined, self.model_calls))
 
     def _pace(self, step: Step, now: float) -> Pace:
         pace = self._paces.get(step.entity)
         if pace is None or pace.phase != step.phase:
-            pace = self._paces[step.entity] = Pace(step.phase, step.entity, began=now)
+            # the first batch of a load is on its way from the moment that its rows are read
+            began = pace.began if pace is not None and (pace.phase, step.phase) == ("stage", "load") else now
+            pace = self._paces[step.entity] = Pace(step.phase, step.entity, began=began)
         pace.total = step.rows_total
         pace.note(now, step.rows_done)
         return pace
@@ -147,10 +149,5 @@ class LiveView:
             bar,
             Text(rows_text(pace)),
             Text(speed_text(pace)),
-            Text(left_text(pace) or (f"{held:,} quarantined" if held else "")),
+            Text(left_text(pace, self._clock()) or (f"{held:,} quarantined" if held else "")),
         ]
-
-    def _with_totals(self, line: str) -> str:
-        held = f"{self.quarantined:,} quarantined" if self.quarantined else ""
-        calls = f"{self.model_calls:,} model calls" if self.model_calls else ""
-        return "  ".join(part for part in (line, held, calls) if part)

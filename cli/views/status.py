@@ -31,7 +31,7 @@ def document(job: str, state: State, holder: str | None) -> dict[str, Any]:
 def show(console: Console, job: str, state: State, holder: str | None) -> None:
     """The status for a person."""
     progress = state.progress
-    console.print(f"{job}: {_words(progress, holder)}", style="bold")
+    console.print(f"{job}: {state_words(progress, holder)}", style="bold")
     console.print(f"  {visible(state.belief.source)} -> {visible(state.belief.target)}")
     dates = progress.to_dict()
     console.print(f"  started {short_time(dates['started_at'])}, last event {short_time(dates['last_at'])} (UTC)")
@@ -94,6 +94,8 @@ def next_commands(job: str, progress: Progress, holder: str | None) -> list[str]
         lines.append(f"migrate answer {job}       {len(progress.open_questions)} questions wait for you")
     if state in ("drafted", "previewed", "declined", "rehearsed", "piloted"):
         lines.append(f"migrate resume {job}       moves the rows")
+    if state == "paused":
+        lines.append(f"migrate watch {job} --go-on    ends the pause")
     if progress.taken_back:
         if state != "undone":
             lines.append(f"migrate undo {job}         goes on taking back")
@@ -108,13 +110,16 @@ def next_commands(job: str, progress: Progress, holder: str | None) -> list[str]
     return lines
 
 
-def _words(progress: Progress, holder: str | None) -> str:
+def state_words(progress: Progress, holder: str | None) -> str:
+    """What the job is doing, in a line: running and by whom, or how it ended."""
     state = job_state(progress, holder)
     words = f"running, {holder}" if holder else state
     if progress.outcome and not holder:
         words += f" ({one_line(progress.outcome)})" if progress.outcome.startswith(("failed", "not")) else ""
-    if progress.phase and state in ("running", "stopped", "interrupted", "failed"):
+    if progress.phase and state in ("running", "paused", "stopped", "interrupted", "failed"):
         words += f", in {progress.phase}"
+    if state == "paused":
+        words += f", paused since {progress.paused_at:%H:%M:%S} (UTC)"
     if progress.verified is not None:
         words += ", reconciled" if progress.verified else ", NOT RECONCILED"
     return words

@@ -22,10 +22,11 @@ from engine.collisions import Settler, all_compared
 from engine.context import Context
 from engine.executors.place import Place
 from engine.executors.task import Answer, Commit, Executor, Landed, Transform, Transformed, Work, alone
-from engine.persist import persist, stop_if_asked
+from engine.persist import persist, stop_if_asked, wait_while_paused
 from engine.prepare import Preparer
 from workspace.errors import PackhorseError
 from workspace.events import PartStaged, WorkSpread
+from workspace.pause import pause_asked
 
 
 @dataclass(frozen=True)
@@ -120,9 +121,11 @@ class Spread:
                 yield self._land(self._landing.popleft())
             elif self._transforming and self._transforming[0][1].done():
                 self._take(*self._transforming.popleft())
+            elif not self._stopping and not self._landing and pause_asked(self._ctx.paths):
+                wait_while_paused(self._ctx)  # what was under way has landed, and is in the log
             elif self._transformed and self._enough():
                 self._settle()
-            elif self._settled and self._open and len(self._landing) <= (0 if self._one_by_one else ahead):
+            elif self._may_give() and len(self._landing) <= (0 if self._one_by_one else ahead):
                 self._give(self._settled.popleft(), there)
             elif self._stopping and not self._landing:
                 stop_if_asked(self._ctx)
@@ -131,6 +134,10 @@ class Spread:
                 self._wait([*heads, *(batch.future for batch in list(self._landing)[:1])])
             else:
                 return
+
+    def _may_give(self) -> bool:
+        """True where a batch waits for a worker, and nobody wants the job to wait."""
+        return bool(self._settled) and self._open and not pause_asked(self._ctx.paths)
 
     def _enough(self) -> bool:
         """True where what is transformed is worth settling, or is all that will come."""
