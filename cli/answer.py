@@ -52,6 +52,14 @@ def answer(job: Job = None, given: Given = None, as_json: AsJson = False) -> int
     return 0
 
 
+def record_answer(paths: JobPaths, question: str, text: str) -> None:
+    """Records one answer of a job that isn't running. UsageError for what is no answer; JobLockedError."""
+    from agent.questions import answer_question
+
+    with JobLock(paths), Workspace.open(paths, write=True) as workspace:
+        answer_question(workspace, question, text)
+
+
 def _take(workspace: Workspace, given: list[str]) -> int:
     """Records answers from the command line, all or, where one is wrong, those before it."""
     from agent.questions import answer_question

@@ -27,6 +27,7 @@ from cli.status import status
 from cli.sync import sync
 from cli.undo import undo
 from cli.verify import verify
+from cli.watch import watch
 
 UsageProblem: type[Exception] = typer.BadParameter.__mro__[2]
 """What Typer raises for a command that was called wrongly; it gives that class no public name."""
@@ -64,6 +65,7 @@ app.add_typer(plan.app, name="plan")
 app.command()(preview)
 app.command()(jobs)
 app.command()(status)
+app.command()(watch)
 app.command()(inspect)
 quarantine.app.command("retry")(retry)
 quarantine.app.command("drop")(drop)

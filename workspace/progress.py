@@ -184,7 +184,15 @@ class Progress:
                 return replace(self, phase="sync", phases={**self.phases, "sync": at})
             case BatchUndone() | BatchRetried() | BatchSynced():
                 return replace(self, verified=None, verification={})._with_entity(event.entity, event)
-            case RowsExpected() | PartStaged() | StageCompleted() | RowsMatched() | QuarantineSeen() | RowsDropped() | EntityCompleted():
+            case (
+                RowsExpected()
+                | PartStaged()
+                | StageCompleted()
+                | RowsMatched()
+                | QuarantineSeen()
+                | RowsDropped()
+                | EntityCompleted()
+            ):
                 return self._with_entity(event.entity, event)
             case QuestionAsked():
                 rungs = dict(self.rungs)

@@ -11,7 +11,7 @@ _WINDOW = 10.0  # seconds that the rate is taken over
 _MARKS = 512  # measurements kept of one entity
 FIRST_BATCH = 1.8
 """How many times as long an entity's first batch takes as the next: nothing is under way yet that it could follow
-on. Measured; see docs/speed.md."""
+on. Measured on the sample."""
 
 
 @dataclass

@@ -29,8 +29,8 @@ from workspace.events import (
 )
 from workspace.lock import lock_holder
 from workspace.log import Entry, Workspace
-from workspace.pause import pause_asked
 from workspace.paths import JobPaths
+from workspace.pause import pause_asked
 from workspace.progress import Progress
 from workspace.state import State
 
@@ -114,7 +114,11 @@ class Followed:
         last = progress.last_at or datetime.now().astimezone()
         if self.holder is None:
             return self._clock(last)
-        return self._clock(progress.paused_at) if progress.paused_at else max(self._clock(last), time.time() - self._asleep)
+        return (
+            self._clock(progress.paused_at)
+            if progress.paused_at
+            else max(self._clock(last), time.time() - self._asleep)
+        )
 
     def paces(self) -> Iterator[Pace]:
         """Each entity in the phase that it is in, in the order of the load; those still to come have no phase."""

@@ -9,7 +9,7 @@ from cli.views.pace import Pace
 from workspace.progress import Progress
 
 ROW = 5.0
-"""What a row costs beside one of its fields: an entity of many fields takes longer a row. Measured; see docs/speed.md."""
+"""What a row costs beside one of its fields: an entity of many fields takes longer a row. Measured on the sample."""
 
 
 def weights_of(plan: str) -> dict[str, float]:

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from rich.console import Console
 
+from cli.signals import INTERRUPTED
 from cli.views.pace import duration, pace_text, totals_text
 from cli.views.status import state_words
 from cli.views.watch.followed import Followed
-from workspace.events import JobFinished, PhaseStarted
 from workspace.log import Workspace
 
 LINE_SECONDS = 5.0
@@ -76,6 +76,5 @@ def end_lines(followed: Followed) -> list[str]:
 
 def ends_with(followed: Followed) -> int:
     """The exit code of the command that ran the job; 130 where it was killed: it goes on when resumed."""
-    last = next((each.event for each in reversed(followed.log) if isinstance(each.event, JobFinished | PhaseStarted)), None)
     code = followed.progress.exit_code
-    return code if code is not None and (code or isinstance(last, JobFinished)) else 130 if code is None else code
+    return INTERRUPTED if code is None else code
