@@ -21,6 +21,7 @@ from agent.job_request import (
     begin_job,
     request_again,
     schema_of,
+    tell_notes,
     too_many,
 )
 from agent.ladder import Budget, Ladder
@@ -136,6 +137,7 @@ def opened_run(
             request, paths, workspace, from_system, to_system, source.identity, progress, stop, confirm, ask, deciders
         )  # fmt: skip
         stack.callback(run.close)
+        tell_notes(workspace, from_system.notes, progress)
         yield run
 
 

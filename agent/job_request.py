@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -17,7 +18,7 @@ from engine.preview import Preview
 from engine.rehearsal import Rehearsal
 from engine.verify import Verification
 from workspace.errors import UsageError, WorkspaceError
-from workspace.events import JobCleanedUp, JobStarted, QuarantineTolerated, UndoStarted
+from workspace.events import BeliefHeld, JobCleanedUp, JobStarted, QuarantineTolerated, UndoStarted
 from workspace.log import Workspace
 from workspace.paths import JobPaths
 from workspace.state import state_at
@@ -69,7 +70,8 @@ class JobRequest:
 
 @dataclass(frozen=True)
 class Step:
-    """Where the job is, for a person who watches; `engine.context.Progress` and the model's calls so far."""
+    """Where the job is, for a person who watches; `engine.context.Progress` and the model's calls so far. A `note` is a
+    line by itself, and moves nothing on."""
 
     phase: str
     entity: str = ""
@@ -77,6 +79,7 @@ class Step:
     rows_total: int | None = None
     quarantined: int = 0
     model_calls: int = 0
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,15 @@ class Watch(Protocol):
 
     def __call__(self, step: Step, /) -> None:
         """Takes the step."""
+
+
+def tell_notes(workspace: Workspace, notes: Sequence[str], progress: Watch) -> None:
+    """Tells whoever watches what isn't as one would think of the source, and keeps in the log what isn't there yet."""
+    known = state_at(workspace).belief.claims.get("source", {}) if notes else {}
+    for note in notes:
+        progress(Step("survey", note=note))
+        if note not in known:
+            workspace.record(BeliefHeld("source", note))
 
 
 def dsn_again(given: str | None, kept: object, option: str) -> str:

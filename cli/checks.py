@@ -103,14 +103,14 @@ def drivers() -> Check:
     """Which systems this installation can speak to."""
     if importlib.util.find_spec("MySQLdb") is None:
         return Check(
-            "drivers", "warn", "PostgreSQL, SQLite, CSV; no MySQL and MariaDB",
+            "drivers", "warn", "PostgreSQL, SQLite, files; no MySQL and MariaDB",
             "apt install libmariadb-dev pkg-config, then: pip install 'packhorse[mysql]'",
         )  # fmt: skip
-    return Check("drivers", "ok", "MySQL and MariaDB, PostgreSQL, SQLite, CSV")
+    return Check("drivers", "ok", "MySQL and MariaDB, PostgreSQL, SQLite, files (CSV, XLSX, JSONL)")
 
 
-def source(dsn: str) -> Check:
-    """The source's product and version, and how many tables it shows."""
+def source(dsn: str) -> list[Check]:
+    """The source's product and version, and how many tables it shows; what isn't as one would think, a line each."""
     from connectors.dsn import open_source
 
     try:
@@ -120,8 +120,9 @@ def source(dsn: str) -> Check:
         finally:
             system.close()
     except PackhorseError as error:
-        return Check("source", "fail", str(error), error.advice)
-    return Check("source", "ok", f"{catalogue.server}, {len(catalogue.tables)} tables")
+        return [Check("source", "fail", str(error), error.advice)]
+    found = Check("source", "ok", f"{catalogue.server}, {len(catalogue.tables)} tables")
+    return [found, *(Check("source", "warn", note) for note in system.notes)]
 
 
 def target(dsn: str) -> Check:

@@ -53,7 +53,7 @@ def doctor(
     ]
     given = load_plan(plan) if plan is not None else None
     if source:
-        found.append(checks.source(source))
+        found += checks.source(source)
         found += source_rights(source, given, grant_to) if found[-1].state != "fail" else []
     if target:
         found.append(checks.target(target))

@@ -1,4 +1,4 @@
-"""CSV, TSV and XLSX files as a source: each file or sheet is a table, read by DuckDB, all values text.
+"""CSV, TSV, XLSX and JSONL files as a source: each file or sheet is a table, read by DuckDB, all values text.
 
 An unquoted nothing is NULL, a quoted one is ''. A file is taken once, whole and strictly, into a DuckDB
 file in a temporary folder, so that a malformed line is found before any row moves; DuckDB is locked to
@@ -7,6 +7,7 @@ these two folders. Never writes to the source.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -21,8 +22,10 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
-from connectors.csv_files import BOOKS, CsvFile, find_files, look, write_utf8
+from connectors.csv_files import LONGEST_LINE, CsvFile, write_utf8
 from connectors.dsn import Dsn
+from connectors.file_options import FileOptions
+from connectors.file_tables import FileTable, find_tables, state_of
 from connectors.grants import Grant
 from connectors.protocols import Catalogue, Column, Kind, Page, Table
 from connectors.relation import after_key, from_clause, is_select, not_before, where_lacking
@@ -30,7 +33,6 @@ from workspace.errors import CatalogueError, ConnectError, DiskFullError, Source
 
 _MEMORY = "1GB"
 _PREFIX = "packhorse-csv-"
-_LONGEST_LINE = 16_000_000
 
 
 class CsvSource:
@@ -50,17 +52,16 @@ class CsvSource:
         assert dsn.path is not None
         self.dsn = dsn.masked
         self._path = dsn.path.expanduser().resolve()
-        self._taken: dict[str, tuple[int, int]] = {}
-        self._origins: list[tuple[Path, tuple[int, int]]] = []
+        self._taken: set[str] = set()
+        options = FileOptions.of(dsn.parameters, self.dsn)
         _sweep()
         self._folder = tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-", ignore_cleanup_errors=True)
         self._temporary = Path(self._folder.name)
         self._connection: duckdb.DuckDBPyConnection | None = None
         try:
-            files = self._look(dsn)
-            self._files = {file.table: file for file in files}
-            if len({file.table.casefold() for file in files}) < len(files):
-                raise CatalogueError("two sheets or files are one table", where=self.dsn, advice="rename one of them")
+            self._found = find_tables(self._path, self._temporary, options)
+            self._files, self._states = self._found.tables, self._found.states
+            self.notes = tuple(self._found.notes)
             self._connection = self._open()
         except BaseException as error:
             self.close()
@@ -69,6 +70,8 @@ class CsvSource:
                     f"no such encoding: {dsn.parameters.get('encoding')}", where=self.dsn, advice="try cp1252"
                 ) from None
             if isinstance(error, OSError):
+                if error.errno == errno.ENOSPC:
+                    raise self._no_room(str(error.strerror)) from None
                 raise ConnectError(
                     f"cannot be read: {error.strerror}", where=self.dsn, advice="check the path and its rights"
                 ) from None
@@ -77,7 +80,9 @@ class CsvSource:
     def catalogue(self) -> Catalogue:
         """A table for each file, all columns text. No file, no table."""
         tables = {name: self.describe(name) for name in self._files}
-        return Catalogue("duckdb", tables, f"CSV by DuckDB {duckdb.__version__}")
+        kinds = ", ".join(sorted(self._found.kinds)) or "no files"
+        server = f"{kinds} by DuckDB {duckdb.__version__}"
+        return Catalogue("duckdb", tables, server)
 
     def describe(self, relation: str) -> Table:
         """The columns of a file's table or of a SELECT."""
@@ -85,8 +90,8 @@ class CsvSource:
             described = self._run(f"DESCRIBE SELECT * FROM {self._from(relation)}").fetchall()
             names = [str(row[0]) for row in described]
             return Table(name="", columns=tuple(map(_column, names)))
-        file = self._file(relation)
-        return Table(name=file.table, columns=tuple(map(_column, file.columns)), relation=file.table)
+        table = self._file(relation)
+        return Table(name=table.name, columns=tuple(map(_column, table.columns)), relation=table.name)
 
     def count(self, relation: str, lacking: Sequence[str] = ()) -> int:
         """COUNT(*) of the file or SELECT, or of its rows that lack one of some columns."""
@@ -161,18 +166,6 @@ class CsvSource:
             self._connection.close()
         self._folder.cleanup()
 
-    def _look(self, dsn: Dsn) -> list[CsvFile]:
-        found: list[CsvFile] = []
-        for path in find_files(self._path):
-            if path.suffix.lower() in BOOKS:
-                from connectors.xlsx_files import sheets
-
-                self._origins.append((path, _state(path)))
-                found += sheets(path, self._temporary, totals=dsn.parameters.get("totals") == "keep")
-            else:
-                found.append(look(path, dsn.parameters.get("encoding", ""), dsn.parameters.get("delimiter", "")))
-        return found
-
     def _open(self) -> duckdb.DuckDBPyConnection:
         connection = duckdb.connect(
             str(self._temporary / "tables.db"),
@@ -210,16 +203,20 @@ class CsvSource:
     def _failed(self, error: duckdb.Error) -> CatalogueError | DiskFullError:
         message = " ".join(str(error).split("\n\n")[0].split())[:300]
         if "No space left" in str(error) or isinstance(error, duckdb.OutOfMemoryException):
-            return DiskFullError(
-                f"no room to read the files: {message}",
-                where=str(self._temporary),
-                advice="free some space, or set TMPDIR to a folder that has it",
-            )
+            return self._no_room(message)
         return CatalogueError(f"DuckDB refuses the query: {message}", where=self.dsn)
 
-    def _file(self, relation: str) -> CsvFile:
+    def _no_room(self, message: str) -> DiskFullError:
+        return DiskFullError(
+            f"no room to read the files: {message}", where=str(self._temporary),
+            advice="free some space, or set TMPDIR to a folder that has it",
+        )  # fmt: skip
+
+    def _file(self, relation: str) -> FileTable:
         name = relation if relation in self._files else Path(relation).stem
         if name not in self._files:
+            if aside := self._found.aside.get(name.casefold()):
+                raise aside
             raise CatalogueError(
                 f"there is no file for the table {relation}", where=self.dsn, advice="it would be named like the table"
             )
@@ -238,42 +235,57 @@ class CsvSource:
             }
         except sqlglot.errors.SqlglotError:
             found = set(self._files)
-        for name, file in self._files.items():
-            if name.casefold() in {other.casefold() for other in found}:
-                self._take(file)
+        named = {name.casefold() for name in found}
+        if aside := next((error for name, error in self._found.aside.items() if name in named), None):
+            raise aside
+        for name, table in self._files.items():
+            if name.casefold() in named:
+                self._take(table)
 
-    def _take(self, file: CsvFile) -> str:
-        """Reads a file into a table of its name, once. CatalogueError names the line that is malformed."""
-        quoted = self.quote(file.table)
-        if file.table in self._taken:
-            return quoted
-        state = _state(file.path)
+    def _take(self, table: FileTable) -> str:
+        """Reads a table's file into a table of its name, once. CatalogueError names the line that is malformed."""
+        quoted = self.quote(table.name)
+        if table.name not in self._taken:
+            self._states.setdefault(table.origin, state_of(table.origin))
+            self._cursor().execute(
+                f"CREATE TABLE {quoted} ({', '.join(f'{self.quote(c)} VARCHAR' for c in table.columns)})"
+            )
+            try:
+                self._read(table.file, quoted)
+            except BaseException:
+                self._cursor().execute(f"DROP TABLE {quoted}")
+                raise
+            self._taken.add(table.name)
+        return quoted
+
+    def _read(self, file: CsvFile, into: str) -> None:
         readable = file.path
         if file.encoding not in ("utf-8", "utf-8-sig"):
             readable = self._temporary / "in_utf8.csv"
-            write_utf8(file, readable)
-        columns = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in file.columns)
+            write_utf8(file.path, file.encoding, readable, file.place)
+        # a header is passed over, so names stand here: one of `written` has none
+        names = file.written or file.columns
+        columns = ", ".join(f"c{place}: 'VARCHAR'" for place in range(len(names)))
+        selected = ", ".join(f"c{place}" for place, name in enumerate(names) if name)
+        padded = "header = false, null_padding = true" if file.written else "header = true"
         # of a header with a line end in it DuckDB would take that for the file's, and give no row
         ends = f", new_line = {_text(file.line_end)}" if file.line_end else ""
         try:
             self._cursor().execute(
-                f"CREATE TABLE {quoted} AS FROM read_csv({_text(str(readable))}, auto_detect = false,"
-                f" header = true, columns = {{{columns}}}, delim = {_text(file.delimiter)}, quote = '\"',"
+                f"INSERT INTO {into} SELECT {selected} FROM read_csv({_text(str(readable))}, auto_detect = false,"
+                f" {padded}, columns = {{{columns}}}, delim = {_text(file.delimiter)}, quote = '\"',"
                 f" escape = {_text(file.escape)}, nullstr = '', allow_quoted_nulls = false,"
-                f" max_line_size = {_LONGEST_LINE}, buffer_size = {2 * _LONGEST_LINE}, parallel = false{ends})"
+                f" max_line_size = {LONGEST_LINE}, buffer_size = {2 * LONGEST_LINE}, parallel = false{ends})"
             )
         except duckdb.Error as error:
             raise _malformed(file, error) or self._failed(error) from None
         finally:
-            if readable != file.path:
+            if readable.is_relative_to(self._temporary):
                 readable.unlink(missing_ok=True)
-        self._taken[file.table] = state
-        return quoted
 
     def _still_the_same(self) -> None:
-        taken = [(self._files[name].path, state) for name, state in self._taken.items()]
-        for path, state in [*taken, *self._origins]:
-            if not path.exists() or _state(path) != state:
+        for path, state in self._states.items():
+            if not path.exists() or state_of(path) != state:
                 raise SourceLostError(
                     "the file changed while it was read", where=str(path), advice="start a new job on the new file"
                 )
@@ -320,6 +332,8 @@ def _malformed(file: CsvFile, error: duckdb.Error) -> CatalogueError | None:
         what = f"the line has {fields[2]} fields and the header {fields[1]}"
     elif "unterminated quote" in message:
         what = "a quote is opened and not closed, or stands in the middle of a value"
+    elif "Invalid unicode" in message:
+        what = f"the line isn't {file.encoding}"
     elif "invalid state" in message:
         what = "the file mixes kinds of line ends, or is no CSV file"
     else:
@@ -328,14 +342,9 @@ def _malformed(file: CsvFile, error: duckdb.Error) -> CatalogueError | None:
         )[:200]
     return CatalogueError(
         what,
-        where=f"{file.path}:{line[1]}" if line else str(file.path),
+        where=f"{file.place}:{line[1]}" if line else file.place,
         advice=f"it was read with the delimiter {file.delimiter!r}; export it again with every value quoted",
     )
-
-
-def _state(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_size, found.st_mtime_ns
 
 
 def _column(name: str) -> Column:

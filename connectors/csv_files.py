@@ -11,19 +11,21 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from charset_normalizer import from_bytes
 
+from connectors.file_options import FileOptions
 from connectors.rows import decode, decode_cp1252
 from workspace.errors import CatalogueError
 
 SUFFIXES = (".csv", ".tsv")
-BOOKS = (".xlsx", ".xlsm")
+LONGEST_LINE = 16_000_000
+"""Bytes; a longer one is taken for a quote, or a bracket, that nobody closed."""
 _SAMPLE_BYTES = 1 << 20
 _SAMPLE_RECORDS = 500
 _DELIMITERS = ",;\t|"
@@ -46,71 +48,68 @@ _VALUE = re.compile(r"-?\d+([.,]\d+)?|\d{4}-\d\d-\d\d.*|\d\d?[./]\d\d?[./]\d{2,4
 
 @dataclass(frozen=True)
 class CsvFile:
-    """One file. `encoding` is Python's name, or "mixed" for UTF-8 with lines of cp1252 among it.
+    """One file, as DuckDB is to read it. `encoding` is Python's name, or "mixed" for UTF-8 with lines of cp1252 among it.
 
-    `escape` is the character that stands before a quote inside quotes: `"` or a backslash.
-    `line_end` is what ends the header where it goes over several lines, else "". `origin` is the file it was made of, where that is another.
+    `place` is how a person knows the file. `escape` is the character that stands before a quote inside quotes: `"` or a
+    backslash. `line_end` is what ends the header where it goes over several lines, else "". Of a file without a header
+    `written` names the columns as they stand in each line, as far as it goes, "" for one that is none.
     """
 
     path: Path
+    place: str
     encoding: str
     delimiter: str
     escape: str
     columns: tuple[str, ...]
     line_end: str = ""
-    name: str = ""
-    origin: Path | None = None
-
-    @property
-    def table(self) -> str:
-        """The table's name: the file's without its suffix, unless it has one of its own."""
-        return self.name or self.path.stem
+    written: tuple[str, ...] = ()
 
 
-def find_files(path: Path) -> list[Path]:
-    """The CSV files of a folder by name, or the one file. Empty files and hidden ones are none.
-
-    CatalogueError where two would be the same table.
-    """
-    files = [path] if path.is_file() else sorted(f for f in path.iterdir() if f.suffix.lower() in SUFFIXES + BOOKS)
-    files = [f for f in files if f.is_file() and not f.name.startswith((".", "~$")) and f.stat().st_size]
-    for stem, number in Counter(f.stem.casefold() for f in files).items():
-        if number > 1:
-            raise CatalogueError(
-                f"two files are the table {stem}", where=str(path), advice="rename one of them, or move it away"
-            )
-    return files
-
-
-def look(path: Path, encoding: str = "", delimiter: str = "") -> CsvFile:
-    """What a file is, by reading a sample and checking that all of it is UTF-8.
-
-    `encoding` and `delimiter` overrule. CatalogueError for a file without a header.
-    """
-    encoding = encoding or _encoding(path)
+def look(path: Path, options: FileOptions, place: str) -> CsvFile:
+    """What a file is, by reading a sample and checking that all of it is UTF-8. CatalogueError for a file without a
+    header."""
+    encoding = options.encoding or encoding_of(path)
     sample = _sample(path, encoding)
     escape = "\\" if _backslashes(sample) else '"'
-    delimiter = delimiter or ("\t" if path.suffix.lower() == ".tsv" else _delimiter(sample, escape))
+    delimiter = options.delimiter or ("\t" if path.suffix.lower() == ".tsv" else _delimiter(sample, escape))
     header = next(_records(sample, delimiter, escape), [])
-    return CsvFile(path, encoding, delimiter, escape, _columns(header, path), _line_end(sample, delimiter, escape))
+    columns = _columns(header, place)
+    return CsvFile(path, place, encoding, delimiter, escape, columns, _line_end(sample, delimiter, escape))
 
 
-def write_utf8(file: CsvFile, copy: Path) -> None:
-    """A copy of the file in UTF-8, line by line."""
-    with open(copy, "w", encoding="utf-8", newline="") as out:
-        if file.encoding == "mixed":
-            with open(file.path, "rb") as source:
-                out.writelines(decode(line) for line in source)
-        elif file.encoding == "cp1252":
-            with open(file.path, "rb") as source:
-                out.writelines(decode_cp1252(line) for line in source)
+def write_utf8(path: Path, encoding: str, copy: Path, place: str) -> None:
+    """A copy of the file in UTF-8. CatalogueError names the first line that isn't in the encoding."""
+    with open(path, "rb") as source, open(copy, "w", encoding="utf-8", newline="") as out:
+        if encoding == "mixed":
+            out.writelines(decode(line) for line in source)
+        elif encoding == "cp1252":
+            out.writelines(decode_cp1252(line) for line in source)
         else:
-            with open(file.path, encoding=file.encoding, errors="replace", newline="") as text:
-                while block := text.read(_SAMPLE_BYTES):
-                    out.write(block)
+            out.writelines(_strictly(source, encoding, place))
 
 
-def _encoding(path: Path) -> str:
+def _strictly(source: BinaryIO, encoding: str, place: str) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder(encoding)()
+    ends = 0
+    while True:
+        raw = source.read(_SAMPLE_BYTES)
+        try:
+            text = decoder.decode(raw, final=not raw)
+        except UnicodeError as error:
+            if isinstance(error, UnicodeDecodeError):
+                ends += codecs.decode(error.object[: error.start], error.encoding, "ignore").count("\n")
+            raise CatalogueError(
+                f"the line isn't {encoding}", where=f"{place}:{ends + 1}",
+                advice="name the file's own encoding: ?encoding=cp1252, or mend the line",
+            ) from None  # fmt: skip
+        yield text
+        ends += text.count("\n")
+        if not raw:
+            return
+
+
+def encoding_of(path: Path) -> str:
+    """A file's encoding, by its mark, else by looking at all of it: utf-8, mixed (see CsvFile), or the likeliest other."""
     with open(path, "rb") as file:
         start = file.read(4)
         for mark, name in _BOMS:
@@ -207,19 +206,19 @@ def _reader(lines: Iterable[str], delimiter: str, escape: str) -> Any:
     return csv.reader(lines, delimiter=delimiter)
 
 
-def _columns(header: list[str], path: Path) -> tuple[str, ...]:
+def _columns(header: list[str], place: str) -> tuple[str, ...]:
     names = [name.strip() for name in header]
     valued = next((name for name in names if _VALUE.fullmatch(name)), None)
     if valued is not None or not any(names):
         raise CatalogueError(
             "the file has no header" + (f": its first line holds {valued!r}" if valued else ""),
-            where=f"{path}:1",
+            where=f"{place}:1",
             advice="put the columns' names in its first line",
         )
     names = [name or f"column_{place}" for place, name in enumerate(names, 1)]
     twice = next((name for name, n in Counter(map(str.casefold, names)).items() if n > 1), None)
     if twice is not None:
         raise CatalogueError(
-            f"two columns have the name {twice}", where=f"{path}:1", advice="give each a name of its own"
+            f"two columns have the name {twice}", where=f"{place}:1", advice="give each a name of its own"
         )
     return tuple(names)

@@ -33,11 +33,11 @@ _SYSTEMS = {
 _PORTS = {"mysql": 3306, "postgres": 5432}
 _SCHEMES = {"mysql": "mysql", "postgres": "postgresql", "sqlite": "sqlite", "csv": "csv"}
 _PLACE = ("host", "port", "unix_socket", "schema")
-_TEXT_FILES = (".csv", ".tsv", ".xlsx", ".xlsm")
+_FILES = (".csv", ".tsv", ".xlsx", ".xlsm", ".jsonl", ".ndjson")
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _SECRET_PARAMETER = re.compile(r"pass(word|wd|phrase)?$|pwd$|secret|token", re.IGNORECASE)
 _FORMS = (
-    "use mysql://, mariadb://, postgresql://, sqlite:///FILE, a folder of CSV or XLSX files, or a .csv or .xlsx file"
+    "use mysql://, mariadb://, postgresql://, sqlite:///FILE, or CSV, XLSX or JSONL files: one, or a folder of them"
 )
 
 
@@ -273,7 +273,7 @@ def _parse_url(text: str, environment: Mapping[str, str]) -> Dsn:
 
 def _parse_path(text: str) -> Dsn:
     path = Path(text).expanduser()
-    if path.is_dir() or path.suffix.lower() in _TEXT_FILES:
+    if path.is_dir() or path.suffix.lower() in _FILES:
         return Dsn("csv", path=path)
     if path.suffix.lower() in (".db", ".sqlite", ".sqlite3") and path.is_file():
         return Dsn("sqlite", path=path)

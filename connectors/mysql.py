@@ -35,6 +35,7 @@ class MysqlSource:
     """
 
     dialect = "mysql"
+    notes: tuple[str, ...] = ()
 
     def __init__(self, dsn: Dsn) -> None:
         """Connects. ConnectError where that fails, UsageError where the driver is missing."""

@@ -51,6 +51,7 @@ class PostgresSource:
     """
 
     dialect = "postgres"
+    notes: tuple[str, ...] = ()
     snapshot = True
 
     def __init__(self, dsn: Dsn) -> None:

@@ -167,6 +167,7 @@ class Source(Protocol):
     snapshot: bool  # True where pages() reads one consistent state
     answered: int | None  # rows of the last stream, once it was read to its end, as the server or the driver counts
     # them (and not what made pages of them); None where they don't
+    notes: tuple[str, ...]  # lines for a person: what was left out when it was opened, or isn't as one would think
 
     def catalogue(self) -> Catalogue:
         """What is there. Raises ConnectError, CatalogueError."""

@@ -57,6 +57,7 @@ class SqliteSource:
     """
 
     dialect = "sqlite"
+    notes: tuple[str, ...] = ()
     answered: int | None = None
     snapshot = True
 

@@ -18,6 +18,7 @@ import psutil
 from python_calamine import CalamineError, CalamineSheet, SheetTypeEnum, SheetVisibleEnum, load_workbook
 
 from connectors.csv_files import CsvFile
+from connectors.file_options import FileOptions
 from workspace.errors import CatalogueError
 
 _COMPOUND = bytes.fromhex("d0cf11e0a1b11ae1")
@@ -35,10 +36,10 @@ _TOTAL = re.compile(
 _Cell = int | float | str | bool | datetime.time | datetime.date | datetime.datetime | datetime.timedelta
 
 
-def sheets(path: Path, folder: Path, *, totals: bool) -> list[CsvFile]:
-    """A CSV file in `folder` for each sheet. The table is named by the workbook where it has one sheet, else by the sheet.
-    `totals` reads rows of totals as rows. CatalogueError for what no table can be made of."""
-    _check(path)
+def sheets(path: Path, name: str, copy: Path, options: FileOptions, where: str) -> list[tuple[str, CsvFile]]:
+    """A table's name and its CSV file, beside `copy`, for each sheet: named by the workbook, by its `name`, where it has
+    one sheet, else by the sheet. CatalogueError for what no table can be made of."""
+    _check(path, where)
     try:
         book = load_workbook(path)
         visible = [
@@ -46,31 +47,27 @@ def sheets(path: Path, folder: Path, *, totals: bool) -> list[CsvFile]:
             for sheet in book.sheets_metadata
             if sheet.visible == SheetVisibleEnum.Visible and sheet.typ == SheetTypeEnum.WorkSheet
         ]
-        found: list[tuple[str, Path, tuple[str, ...]]] = []
-        for name in visible:
-            sheet = book.get_sheet_by_name(name)
+        found: list[tuple[str, CsvFile]] = []
+        for title in visible:
+            sheet = book.get_sheet_by_name(title)
             if sheet.start is not None:
-                place = f"{path} [{name}]"
-                copy = folder / f"sheet_{path.stem}_{len(found)}.csv"
-                columns = _write(sheet, copy, place, totals)
-                found.append((name, copy, columns))
+                place, made = f"{where} [{title}]", copy.with_suffix(f".{len(found)}.csv")
+                columns = _write(sheet, made, place, options.totals == "keep")
+                found.append((title, CsvFile(made, place, "utf-8", ",", '"', columns)))
     except CalamineError as error:
         raise CatalogueError(
-            f"the workbook can't be read: {' '.join(str(error).split())[:200]}", where=str(path), advice="save it anew"
+            f"the workbook can't be read: {' '.join(str(error).split())[:200]}", where=where, advice="save it anew"
         ) from None
-    named = [name if len(found) > 1 else path.stem for name, _, _ in found]
-    return [
-        CsvFile(copy, "utf-8", ",", '"', columns, name=table.replace(".", "_"), origin=path)
-        for table, (_, copy, columns) in zip(named, found, strict=True)
-    ]
+    named = [title if len(found) > 1 else name for title, _ in found]
+    return [(table.replace(".", "_"), file) for table, (_, file) in zip(named, found, strict=True)]
 
 
-def _check(path: Path) -> None:
+def _check(path: Path, where: str) -> None:
     """CatalogueError where the file is no workbook, would not fit into memory, or holds what is no value."""
     with open(path, "rb") as file:
         if file.read(8) == _COMPOUND:
             raise CatalogueError(
-                "the workbook is protected with a password, or of the old kind (.xls)", where=str(path),
+                "the workbook is protected with a password, or of the old kind (.xls)", where=where,
                 advice="save it as XLSX without a password",
             )  # fmt: skip
     free = psutil.virtual_memory().available
@@ -79,19 +76,19 @@ def _check(path: Path) -> None:
             size = sum(member.file_size for member in archive.infolist())
             if size > free:
                 raise CatalogueError(
-                    f"the workbook is {size:,} bytes unpacked, and {free:,} of memory are free", where=str(path),
+                    f"the workbook is {size:,} bytes unpacked, and {free:,} of memory are free", where=where,
                     advice="save its sheets as CSV",
                 )  # fmt: skip
             for member in archive.infolist():
                 with archive.open(member) as stream:
-                    _scan(stream, path, member.filename, free)
+                    _scan(stream, where, member.filename, free)
     except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError):
         raise CatalogueError(
-            "this is no XLSX file, or it is damaged", where=str(path), advice="save it anew, or export it as CSV"
+            "this is no XLSX file, or it is damaged", where=where, advice="save it anew, or export it as CSV"
         ) from None
 
 
-def _scan(stream: object, path: Path, member: str, free: int) -> None:
+def _scan(stream: object, where: str, member: str, free: int) -> None:
     sheet = member.startswith("xl/worksheets/") and member.endswith(".xml")
     rest, columns, last = b"", set(), 0
     while block := stream.read(1 << 20):  # type: ignore[attr-defined]
@@ -102,7 +99,7 @@ def _scan(stream: object, path: Path, member: str, free: int) -> None:
         for pattern, what in ((_ERROR, "holds an error"), (_NO_VALUE, "is a formula without its value")):
             if bad := pattern.search(whole):
                 raise CatalogueError(
-                    f"the cell {bad[1].decode()} {what}", where=f"{path} [{member}]",
+                    f"the cell {bad[1].decode()} {what}", where=f"{where} [{member}]",
                     advice="open it in Excel, put a value or nothing there, and save it",
                 )  # fmt: skip
         for letters, row in _FILLED.findall(whole):
@@ -111,7 +108,7 @@ def _scan(stream: object, path: Path, member: str, free: int) -> None:
     widest = max((_number(letters) for letters in columns), default=0)
     if widest * last * _CELL_BYTES > free:
         raise CatalogueError(
-            f"a sheet has cells as far away as row {last:,} and column {widest:,}", where=f"{path} [{member}]",
+            f"a sheet has cells as far away as row {last:,} and column {widest:,}", where=f"{where} [{member}]",
             advice="delete the stray cells, or save the sheet as CSV",
         )  # fmt: skip
 

@@ -92,6 +92,17 @@ def test_the_dsn_can_say_encoding_and_delimiter(tmp_path: Path) -> None:
         open_source(f"csv:///{tmp_path}?encoding=nonsense")
 
 
+@pytest.mark.parametrize(("encoding", "bad"), [("utf-8", b"\xfc"), ("cp1250", b"\x81"), ("shift_jis", b"\xfc\xfc")])
+def test_what_isnt_in_the_encoding_that_was_named_is_an_error_with_its_line(
+    tmp_path: Path, encoding: str, bad: bytes
+) -> None:
+    (tmp_path / "t.csv").write_bytes(b"id,name\n1,a\n2,b" + bad + b"\n3,c\n")
+    with closing(open_source(f"file:///{tmp_path}?encoding={encoding}")) as source:
+        with pytest.raises(CatalogueError, match=f"isn't {encoding}") as raised:
+            read(source, "t")
+        assert raised.value.where == f"{tmp_path}/t.csv:3"
+
+
 VALUES = st.one_of(st.none(), st.text(st.characters(exclude_categories=["Cs"]), max_size=8))
 
 
@@ -183,7 +194,7 @@ def test_what_a_killed_process_left_behind_is_deleted(tmp_path: Path, monkeypatc
 def test_two_files_of_one_table(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("id\n1\n")
     (tmp_path / "T.tsv").write_text("id\n1\n")
-    with pytest.raises(CatalogueError, match="two files are the table t"):
+    with pytest.raises(CatalogueError, match="two files or sheets are the table t"):
         open_source(str(tmp_path))
 
 

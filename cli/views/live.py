@@ -19,7 +19,7 @@ from rich.text import Text
 
 from cli.views.output import is_plain
 from cli.views.pace import Pace, duration, left_text, pace_text, rows_text, speed_text, totals_text
-from cli.views.text import visible
+from cli.views.text import one_line, visible
 
 LINE_SECONDS = 3.0
 _BY_TABLE = ("survey", "match", "verify", "again", "paused")
@@ -90,6 +90,9 @@ class LiveView:
     def __call__(self, step: Step) -> None:
         """Takes in a step of progress."""
         now = self._clock()
+        if note := getattr(step, "note", ""):
+            self.console.print(f"note: {one_line(note)}", markup=False, highlight=False)
+            return
         self.model_calls = max(self.model_calls, getattr(step, "model_calls", 0))
         if step.quarantined:
             self._quarantined[step.entity] = step.quarantined
