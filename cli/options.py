@@ -12,7 +12,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout 
 Source = Annotated[
     str,
     typer.Argument(
-        metavar="SOURCE", help="The legacy system: a DSN, a folder of CSV or XLSX files, or ${NAME} for a variable."
+        metavar="SOURCE",
+        help="The legacy system: a DSN, a folder of CSV, XLSX or JSONL files, or ${NAME} for a variable.",
     ),
 ]
 Target = Annotated[
