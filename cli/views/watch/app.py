@@ -23,35 +23,18 @@ from cli.views.text import visible
 from cli.views.watch import cells
 from cli.views.watch.followed import Followed
 from cli.views.watch.screens import ClusterScreen, QuestionScreen, TextScreen
+from cli.views.watch.tables import FilledTable
 from workspace.errors import PackhorseError
 from workspace.log import Workspace
 from workspace.pause import ask_to_go_on, ask_to_pause
 
 POLL_SECONDS = 0.5
-_HEADINGS = {
-    "entities": ("entity", "", "rows".rjust(17), "rows/s".rjust(7), "left".rjust(7), "quarantined"),
-    "quarantine": ("open".rjust(7), "1 min".rjust(7), "entity", "signature"),
-    "decisions": ("at", "about", "choice", "by", "sure", "price", "why"),
-    "questions": ("question", "waiting for it", "asked"),
-}
 
 
 class WatchApp(App[None]):
     """Follows a job until it is quit. `failed` is why it ended by itself."""
 
-    CSS = """
-    #head, #phases, #equation { height: 1; padding: 0 1; }
-    #head { text-style: bold; }
-    #pulse { height: 1; padding: 0 1; }
-    #pulse Sparkline { width: 1fr; }
-    #speed { width: 24; text-align: right; }
-    #entities { height: 2fr; min-height: 5; }
-    #tabs { height: 3fr; min-height: 9; }
-    TabPane { padding: 0; }
-    DataTable, RichLog { height: 1fr; scrollbar-size: 1 1; }
-    TextScreen VerticalScroll { border: round $primary; padding: 0 1; background: $surface; }
-    #later { padding: 0 2; }
-    """
+    CSS_PATH = "app.tcss"
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "pause", "Pause"),
@@ -82,11 +65,11 @@ class WatchApp(App[None]):
         with Horizontal(id="pulse"):
             yield Sparkline([], summary_function=_mean)
             yield Static(id="speed", markup=False)
-        yield self._table("entities")
+        yield FilledTable("entities", "entities")
         with TabbedContent(id="tabs", initial="quarantine"):
             for number, name in enumerate(("quarantine", "decisions", "questions"), 1):
                 with TabPane(f"{number} {name.capitalize()}", id=name):
-                    yield self._table(f"{name}-table")
+                    yield FilledTable(f"{name}-table", name)
             with TabPane("4 Log", id="log"):
                 yield RichLog(id="lines", markup=False, highlight=False, wrap=False, max_lines=1000)
         yield Footer(show_command_palette=False)
@@ -113,7 +96,7 @@ class WatchApp(App[None]):
         if changed or always:
             self._show_lists()
         elif not self.followed.over:
-            self._fill("entities", cells.entities(self.followed))
+            self.query_one("#entities", FilledTable).fill(cells.entities(self.followed))
 
     def action_pause(self) -> None:
         """Asks the job to wait."""
@@ -170,12 +153,6 @@ class WatchApp(App[None]):
     def _say(self, text: str) -> None:
         self.notify(visible(text), markup=False)
 
-    def _table(self, id_: str) -> DataTable[Text]:
-        table: DataTable[Text] = DataTable(id=id_, cursor_type="row", zebra_stripes=False, cell_padding=1)
-        for heading in _HEADINGS[id_.removesuffix("-table")]:
-            table.add_column(Text(heading), key=heading.strip() or "bar")
-        return table
-
     def _show_head(self) -> None:
         followed = self.followed
         words = state_words(followed.progress, followed.holder)
@@ -194,10 +171,10 @@ class WatchApp(App[None]):
 
     def _show_lists(self) -> None:
         followed = self.followed
-        self._fill("entities", cells.entities(followed))
-        self._fill("quarantine-table", cells.quarantine(followed))
-        self._fill("decisions-table", cells.decisions(followed))
-        self._fill("questions-table", cells.questions(followed))
+        self.query_one("#entities", FilledTable).fill(cells.entities(followed))
+        self.query_one("#quarantine-table", FilledTable).fill(cells.quarantine(followed))
+        self.query_one("#decisions-table", FilledTable).fill(cells.decisions(followed))
+        self.query_one("#questions-table", FilledTable).fill(cells.questions(followed))
         tabs = self.query_one("#tabs", TabbedContent)
         waiting = len(followed.progress.open_questions)
         tabs.get_tab("questions").label = f"3 Questions ({waiting})" if waiting else "3 Questions"
@@ -209,24 +186,6 @@ class WatchApp(App[None]):
 
     def _set(self, where: str, text: Text) -> None:
         self.query_one(where, Static).update(text)
-
-    def _fill(self, id_: str, rows: Sequence[cells.Row]) -> None:
-        """Shows the rows; the cursor stays on its row where that is still there."""
-        table = self.query_one(f"#{id_}", DataTable)
-        keys = [str(row.key.value) for row in table.ordered_rows]
-        if keys == [key for key, _ in rows]:
-            for at, (_, texts) in enumerate(rows):
-                for column, text in enumerate(texts):
-                    if table.get_cell_at((at, column)) != text:  # type: ignore[arg-type]
-                        table.update_cell_at((at, column), text, update_width=True)  # type: ignore[arg-type]
-            return
-        under = keys[table.cursor_row] if table.cursor_row < len(keys) else None
-        table.clear()
-        for key, texts in rows:
-            table.add_row(*texts, key=key)
-        if under is not None and table.cursor_row:
-            found = next((at for at, (key, _) in enumerate(rows) if key == under), 0)
-            table.move_cursor(row=found, scroll=True)
 
 
 def _mean(values: Sequence[float]) -> float:
