@@ -283,6 +283,7 @@ def dump_plan(plan: Plan) -> str:
     if _hides(out.getvalue()):
         out = io.StringIO()
         yaml.allow_unicode = False  # escapes: what turns text around or can't be seen would mislead whoever reviews it
+        yaml.width = 1_000_000  # the writer folds a text among escapes so that a blank more is read
         yaml.dump(plan_document(plan), out)
     return out.getvalue()
 

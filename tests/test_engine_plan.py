@@ -158,6 +158,12 @@ def test_written_and_read_again() -> None:
     assert dump_plan(parse_plan(dump_plan(plan))) == dump_plan(plan)
 
 
+def test_long_texts_that_are_written_as_escapes_come_back() -> None:
+    left = {"0¡¡¡¡¡ĀĀ𐀀𐀀\U00018cd6": "¡¡¡Ā𐀀𐀀0 0", "note": "\u202eé 0" * 60}
+    plan = Plan(entities={"t": EntityPlan.model_validate({"from": "a", "to": "b", "key": [], "unmapped": left})})
+    assert parse_plan(dump_plan(plan)) == plan
+
+
 NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12)
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-(10**9), 10**9), NAMES)
 FIELDS = st.one_of(
