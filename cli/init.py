@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from cli.plan_schema import schema_line
 from cli.views.output import on_stdout
 from workspace.errors import UsageError
 
@@ -24,7 +25,7 @@ def init(file: File = Path("plan.yaml"), force: Force = False) -> int:
     """Write a commented plan to start from."""
     try:
         with file.open("w" if force else "x", encoding="utf-8") as out:
-            out.write(plan_to_start_from())
+            out.write(schema_line(file) + plan_to_start_from())
     except FileExistsError:
         raise UsageError("there is a file of that name", where=str(file), advice="choose another, or --force") from None
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`migrate plan`: the plan as a document: drafted from both systems, checked against them, compared, explained."""
+"""`migrate plan`: the plan as a document: checked against both systems, compared, explained."""
 
 from __future__ import annotations
 
@@ -8,31 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.deciding import model_options
-from cli.drafted import plan_text
-from cli.options import (
-    Adapter,
-    AllowRemote,
-    AsJson,
-    Autonomy,
-    LedgerSchema,
-    Model,
-    ModelSeconds,
-    PriceIn,
-    PriceOut,
-    SendValues,
-    Source,
-    Target,
-    Think,
-    here,
-)
-from cli.run import JobName, Zone
-from cli.signals import stop_on_signals
+from cli.options import AsJson, here
+from cli.plan_draft import draft
+from cli.plan_schema import schema
 from cli.systems import GivenSource, GivenTarget, opened
 from cli.views import plan as view
-from cli.views.live import LiveView
-from cli.views.output import on_stderr, on_stdout, print_json
-from workspace.errors import UsageError
+from cli.views.output import on_stdout, print_json
 from workspace.log import Workspace
 from workspace.paths import JobPaths, find_job
 
@@ -40,74 +21,12 @@ if TYPE_CHECKING:
     from engine.plan import Plan
 
 app = typer.Typer(rich_markup_mode=None, help="The plan as a document: draft it, check it, compare it, explain it.")
+app.command("draft")(draft)
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The plan.")]
 
 
 AJob = Annotated[str | None, typer.Option("--job", metavar="NAME", help="The job; the newest without it.")]
-Out = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write it; without it, stdout.")
-]
-Force = Annotated[bool, typer.Option("--force", help="Write over a file that is there.")]
-
-
-@app.command("draft")
-def draft(
-    source: Source,
-    target: Target,
-    output: Out = None,
-    job: JobName = None,
-    model: Model = None,
-    adapter: Adapter = None,
-    think: Think = False,
-    allow_remote: AllowRemote = False,
-    send_values: SendValues = False,
-    price_in: PriceIn = 0.0,
-    price_out: PriceOut = 0.0,
-    model_seconds: ModelSeconds = 300.0,
-    autonomy: Autonomy = 0.9,
-    zone: Zone = None,
-    ledger_schema: LedgerSchema = None,
-    force: Force = False,
-) -> int:
-    """Survey both systems and draft a plan; no row is read into a stage, and nothing is written to the target.
-
-    What was decided and what is left for a person stay in the job, and `migrate run --job` goes on with them.
-    """
-    from agent.job import JobRequest, draft_job
-    from agent.questions import open_questions
-
-    if output is not None and output.exists() and not force:
-        raise UsageError("there is a file of that name", where=str(output), advice="choose another, or --force")
-    options = model_options(
-        model, adapter=adapter, think=think, allow_remote=allow_remote, send_values=send_values, price_in=price_in,
-        price_out=price_out, model_seconds=model_seconds,
-    )  # fmt: skip
-    request = JobRequest(
-        source,
-        target,
-        job=job,
-        model=model,
-        model_options=options,
-        autonomy=autonomy,
-        zone=zone,
-        ledger_schema=ledger_schema,
-        base=here(),
-    )
-    with stop_on_signals() as stop, LiveView(on_stderr(), "migrate plan draft") as live:
-        outcome = draft_job(request, progress=live, stop=stop)
-    with Workspace.open(JobPaths(here(), outcome.job)) as workspace:
-        questions = open_questions(workspace)
-    text = plan_text(outcome.plan, source, target, outcome.job, questions)
-    if output is None:
-        print(text, end="")
-    else:
-        try:
-            output.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"cannot be written: {error.strerror}", where=str(output)) from None
-    view.show_draft(on_stderr(), outcome.job, outcome.plan, outcome.held, len(questions), output)
-    return 0
 
 
 @app.command("check")
@@ -187,6 +106,9 @@ def diff(
     else:
         view.show_items(on_stdout(), found.items)
     return 0
+
+
+app.command("schema")(schema)
 
 
 def _plan(named: str, job: str | None) -> Plan:

@@ -19,6 +19,7 @@ from cli.verbs import app
 from engine.expressions import ALLOWED_NAMES
 from engine.functions import FUNCTIONS
 from engine.functions.protocol import DomainFunction
+from engine.plan_schema import schema_text
 
 sys.path.insert(0, str(Path(__file__).parent))  # docs is no package
 import picture
@@ -149,6 +150,7 @@ def _literal(value: Any) -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "cli.md": reference,
     "plan.md": plan_page,
+    "plan.schema.json": schema_text,
     "functions.md": functions_page,
     "reasons.md": reasons_page,
     "errors.md": errors_page,

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from connectors.protocols import Column
 from engine.known_names import listed, near
-from engine.merge_plan import check_flags
+from engine.merge_plan import Rule, check_flags
+from engine.plan_shapes import Flag
 from workspace.errors import PlanError
 
 
@@ -31,6 +32,10 @@ def _fill(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
+Rungs = str | Annotated[list[str | Rule], Field(min_length=1)]
+Fill = Literal["empty", "all"] | list[str]
+
+
 class MatchPlan(BaseModel):
     """Which row of the target a source row is one with, and what that takes over.
 
@@ -42,11 +47,13 @@ class MatchPlan(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    by: Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_rungs)]
-    fill: Annotated[Literal["empty", "all"] | tuple[str, ...], BeforeValidator(_fill)] = "empty"
+    by: Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_rungs, json_schema_input_type=Rungs)]
+    fill: Annotated[Literal["empty", "all"] | tuple[str, ...], BeforeValidator(_fill, json_schema_input_type=Fill)] = (
+        "empty"
+    )
     several: Literal["quarantine", "new"] = "quarantine"
-    strictest: dict[str, bool] = {}
-    lock: bool = True
+    strictest: dict[str, Flag] = {}
+    lock: Flag = True
 
     @model_validator(mode="after")
     def _complete(self) -> MatchPlan:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 
 from connectors.protocols import Column, Kind
 from engine.known_names import listed, near
+from engine.plan_shapes import OLDEST_OR_NEWEST, SAME_OR_BY, Flag
 from workspace.errors import PlanError
 
 HowAlike = Literal["exact", "name", "email", "phone", "date", "text"]
@@ -29,14 +30,15 @@ def _rules(value: object) -> object:
     return [_listed(each) for each in listed] if isinstance(listed, list | tuple) else listed
 
 
-Columns = Annotated[tuple[str, ...], BeforeValidator(_listed)]
-Rules = Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_rules)]
+Rule = Annotated[list[str], Field(min_length=1)]
+Columns = Annotated[tuple[str, ...], BeforeValidator(_listed, json_schema_input_type=str | list[str])]
+Rules = Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_rules, json_schema_input_type=str | list[str | Rule])]
 
 
 class Ordered(BaseModel):
     """By a column's value: the `oldest` (lowest) first, or the `newest` (highest). Exactly one of them."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=OLDEST_OR_NEWEST)
 
     oldest: str | None = None
     newest: str | None = None
@@ -74,17 +76,17 @@ class MergePlan(BaseModel):
     otherwise, `together` which columns come from one row, `strictest` which value of a flag wins wherever it stands.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=SAME_OR_BY)
 
     same: Rules = ()
     by: dict[str, HowAlike] = {}
     block: Rules = ()
-    threshold: float = Field(0.95, ge=0.5, lt=1)
+    threshold: float = Field(0.95, ge=0.5, lt=1, strict=True)
     apart: Columns = ()
     survivor: Survivor = "complete"
     fields: dict[str, ValueFrom] = {}
     together: Rules = ()
-    strictest: dict[str, bool] = {}
+    strictest: dict[str, Flag] = {}
 
     @model_validator(mode="after")
     def _complete(self) -> MergePlan:

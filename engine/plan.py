@@ -20,6 +20,7 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
+    WithJsonSchema,
     field_validator,
     model_validator,
 )
@@ -29,13 +30,15 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
 from engine.match_plan import MatchPlan
-from engine.merge_plan import MergePlan
+from engine.merge_plan import Columns, MergePlan
+from engine.plan_shapes import CONDITIONS, ONE_ORIGIN, Flag, GivenText
 from workspace.errors import PlanError, UsageError
 
 Scalar = str | int | float | bool | None
 _SIGNS = ("?", ":", "-")
 _REASON = re.compile(r"\w[\w .-]{0,59}")
 Otherwise = Literal["quarantine", "null", "keep"]
+Missing = Literal["quarantine", "null"]
 Edited = Literal["keep", "overwrite", "ask"]
 
 
@@ -45,7 +48,7 @@ def _null_word(value: object) -> object:
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class FieldPlan(_Model):
@@ -58,13 +61,15 @@ class FieldPlan(_Model):
     somebody edited in the target: None leaves that to the entity.
     """
 
-    from_: str | None = Field(None, alias="from")
-    sql: str | None = None
+    model_config = ConfigDict(json_schema_extra=ONE_ORIGIN)
+
+    from_: GivenText = Field(None, alias="from")
+    sql: GivenText = None
     default: Scalar = None
     map: str | None = None
-    otherwise: Annotated[Otherwise, BeforeValidator(_null_word)] = "quarantine"
+    otherwise: Annotated[Otherwise, BeforeValidator(_null_word, json_schema_input_type=Otherwise | None)] = "quarantine"
     ref: str | None = None
-    missing: Annotated[Literal["quarantine", "null"], BeforeValidator(_null_word)] = "quarantine"
+    missing: Annotated[Missing, BeforeValidator(_null_word, json_schema_input_type=Missing | None)] = "quarantine"
     edited: Edited | None = None
 
     @model_validator(mode="after")
@@ -74,6 +79,8 @@ class FieldPlan(_Model):
             raise ValueError(
                 "needs exactly one of from, sql, default" + (f", has {' and '.join(given)}" if given else "")
             )
+        if given != ["default"] and not isinstance(self.from_ if given == ["from"] else self.sql, str):
+            raise ValueError(f"{given[0]} is empty: it takes a text")
         if self._has("default") and (self.map or self.ref):
             raise ValueError("a default takes no map and no ref")
         if self.map and self.ref:
@@ -102,7 +109,7 @@ class DeletionMarker(_Model):
     """The target column that marks a row as deleted, and whether an upsert may bring such a row back."""
 
     column: str
-    revive: bool = False
+    revive: Flag = False
 
 
 class Watermark(_Model):
@@ -110,7 +117,12 @@ class Watermark(_Model):
     (seconds, or units of a number): clocks differ, and transactions end later than they began."""
 
     column: str
-    overlap: int = Field(3600, ge=0)
+    overlap: int = Field(3600, ge=0, strict=True)
+
+
+def _watermark(value: object) -> object:
+    """A column where a mapping may stand."""
+    return {"column": value} if isinstance(value, str) else value
 
 
 class EntityPlan(_Model):
@@ -125,8 +137,8 @@ class EntityPlan(_Model):
 
     from_: str = Field(alias="from")
     to: str
-    where: str | dict[str, str] | None = None
-    key: tuple[str, ...]
+    where: Annotated[str | dict[str, str] | None, WithJsonSchema(CONDITIONS)] = None
+    key: Columns
     id: Literal["keep", "uuid5", "sequence", "none"] = "keep"
     write: Literal["insert", "upsert"] = "insert"
     deleted: DeletionMarker | None = None
@@ -134,18 +146,11 @@ class EntityPlan(_Model):
     edited: Edited = "keep"
     merge: MergePlan | None = None
     match: MatchPlan | None = None
-    watermark: Watermark | None = None
+    watermark: Annotated[
+        Watermark | None, BeforeValidator(_watermark, json_schema_input_type=str | Watermark | None)
+    ] = None
     fields: dict[str, FieldPlan] = {}
     unmapped: dict[str, str] = {}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _short_forms(cls, data: Any) -> Any:
-        if isinstance(data, dict) and isinstance(data.get("key"), str):
-            data = {**data, "key": (data["key"],)}
-        if isinstance(data, dict) and isinstance(data.get("watermark"), str):
-            data = {**data, "watermark": {"column": data["watermark"]}}
-        return data
 
     @field_validator("where")
     @classmethod
@@ -176,7 +181,7 @@ class Plan(_Model):
     """The whole document. `version` counts up with each change the agent or a person makes. `archive` is a folder for
     the rows that `where` holds back; in a file, relative to it."""
 
-    version: int = Field(1, ge=1)
+    version: int = Field(1, ge=1, strict=True)
     source: str = ""
     target: str = ""
     archive: str = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 from cli.init import plan_to_start_from
 from cli.verbs import app
 from engine.plan import parse_plan
+from engine.plan_schema import plan_schema
 from tests.cli_runner import MIGRATE, environment, migrate
 from workspace.events import (
     BatchCommitted,
@@ -198,7 +200,10 @@ def test_json_is_one_object_of_ascii(folder: Path) -> None:
 def test_init_writes_a_plan_that_parses_and_keeps_a_file_that_is_there(tmp_path: Path) -> None:
     assert migrate("init", cwd=tmp_path).code == 0
     written = (tmp_path / "plan.yaml").read_text()
-    assert written == plan_to_start_from()
+    line, _, plan = written.partition("\n")
+    assert line == "# yaml-language-server: $schema=.packhorse/plan.schema.json"
+    assert json.loads((tmp_path / ".packhorse" / "plan.schema.json").read_text()) == plan_schema()
+    assert plan == plan_to_start_from()
     assert set(parse_plan(written).entities) == {"accounts", "contacts"}
     (tmp_path / "plan.yaml").write_text("mine")
     migrate("init", cwd=tmp_path).refused("PH-101", "--force")

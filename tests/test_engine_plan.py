@@ -85,43 +85,44 @@ def test_words_that_yaml_11_took_for_booleans_are_words() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("text", "where", "what"),
-    [
-        ("", "plan:1:1", "a plan is a mapping"),
-        ("- a", "plan:1:1", "a plan is a mapping"),
-        ("just text", "plan:1:1", "a plan is a mapping"),
-        ("version: 1", "plan:1:1", "entities: the key 'entities' is missing"),
-        ("entities:\n  t: {from: a, to: b, key: id, colour: red}", "plan:2:32", "entities.t.colour: unknown key 'colour'"),
-        ("entities:\n  t:\n    from: a\n    to: b\n    key: id\n    fields:\n      x: {form: a}", "plan:7:11", "entities.t.fields.x.form: unknown key 'form'"),
-        ("entities:\n  t: {from: a, key: id}", "plan:2:3", "entities.t.to: the key 'to' is missing"),
-        ("entities:\n  t: {from: a, to: b}", "plan:2:3", "entities.t.key: the key 'key' is missing"),
-        ("entities:\n  t: {from: a, to: b, key: id, id: made-up}", "plan:2:32", "entities.t.id: Input should be 'keep', 'uuid5', 'sequence' or 'none'"),
-        ("entities:\n  t: {from: a, to: b, key: id, write: replace}", "plan:2:32", "'insert' or 'upsert'"),
-        ("entities:\n  t: {from: a, to: b, key: id, fields: {x: {}}}", "plan:2:41", "needs exactly one of from, sql, default"),
-        ("entities:\n  t: {from: a, to: b, key: id, fields: {x: {from: a, sql: b}}}", "plan:2:41", "needs exactly one of from, sql, default, has from and sql"),
-        ("entities:\n  t: {from: a, to: b, key: id, fields: {x: {from: a, default: b}}}", "plan:2:41", "has from and default"),
-        ("entities:\n  t: {from: a, to: b, key: id, fields: {x: {default: 1, map: m}}}", "plan:2:41", "a default takes no map and no ref"),
-        ("entities:\n  t: {from: a, to: b, key: id, fields: {x: {from: a, map: m, ref: r}}}", "plan:2:41", "takes a map or a ref, not both"),
-        ("entities:\n  t: {from: a, to: b, key: id, fields: {x: {from: a, otherwise: skip}}}", "plan:2:54", "'quarantine', 'null' or 'keep'"),
-        ("entities:\n  t: {from: a, to: b, key: id, fields: {x: {from: a, ref: r, missing: keep}}}", "plan:2:62", "'quarantine' or 'null'"),
-        ("entities:\n  t: {from: a, to: b, key: id, fields: [x]}", "plan:2:32", "entities.t.fields"),
-        ("entities:\n  t: {from: 7, to: b, key: id}", "plan:2:7", "entities.t.from: Input should be a valid string"),
-        ("version: 0\nentities: {}", "plan:1:1", "version: Input should be greater than or equal to 1"),
-        ("version: soon\nentities: {}", "plan:1:1", "version: Input should be a valid integer"),
-        ("entities: {}\nvalue_maps:\n  m: [a]", "plan:3:3", "value_maps.m: Input should be a valid dictionary"),
-        ("entities: {}\nvalue_maps: {m: {a: [1]}}", "plan:2:18", "value_maps.m.a"),
-        ("entities: {}\nentites: {}", "plan:2:1", "entites: unknown key 'entites'"),
-        ("entities:\n  t: {from: a", "plan:2:", "not valid YAML"),
-        ("entities:\n\tt: 1", "plan:2:1", "not valid YAML"),
-        ("entities:\n  t: 1\n t: 2", "plan:3:2", "not valid YAML"),
-        ("entities:\n  a: {from: x, to: y, key: id}\n  a: {from: x, to: y, key: id}", "plan:3:3", "not valid YAML"),
-        ("entities: *nowhere", "plan:1:11", "not valid YAML"),
-        ("entities: !!python/object/apply:os.system ['true']", "plan:1:", ""),
-        ("entities: {}\n---\nentities: {}", "plan:2:1", "not valid YAML"),
-        ("entities: \x00", "plan", "not valid YAML"),
-    ],
-)  # fmt: skip
+WRONG = [
+    ("", "plan:1:1", "a plan is a mapping"),
+    ("- a", "plan:1:1", "a plan is a mapping"),
+    ("just text", "plan:1:1", "a plan is a mapping"),
+    ("version: 1", "plan:1:1", "entities: the key 'entities' is missing"),
+    ("entities:\n  t: {from: a, to: b, key: id, colour: red}", "plan:2:32", "entities.t.colour: unknown key 'colour'"),
+    ("entities:\n  t:\n    from: a\n    to: b\n    key: id\n    fields:\n      x: {form: a}", "plan:7:11", "entities.t.fields.x.form: unknown key 'form'"),
+    ("entities:\n  t: {from: a, key: id}", "plan:2:3", "entities.t.to: the key 'to' is missing"),
+    ("entities:\n  t: {from: a, to: b}", "plan:2:3", "entities.t.key: the key 'key' is missing"),
+    ("entities:\n  t: {from: a, to: b, key: id, id: made-up}", "plan:2:32", "entities.t.id: Input should be 'keep', 'uuid5', 'sequence' or 'none'"),
+    ("entities:\n  t: {from: a, to: b, key: id, write: replace}", "plan:2:32", "'insert' or 'upsert'"),
+    ("entities:\n  t: {from: a, to: b, key: id, fields: {x: {}}}", "plan:2:41", "needs exactly one of from, sql, default"),
+    ("entities:\n  t: {from: a, to: b, key: id, fields: {x: {from: a, sql: b}}}", "plan:2:41", "needs exactly one of from, sql, default, has from and sql"),
+    ("entities:\n  t: {from: a, to: b, key: id, fields: {x: {from: a, default: b}}}", "plan:2:41", "has from and default"),
+    ("entities:\n  t: {from: a, to: b, key: id, fields: {x: {default: 1, map: m}}}", "plan:2:41", "a default takes no map and no ref"),
+    ("entities:\n  t: {from: a, to: b, key: id, fields: {x: {from: a, map: m, ref: r}}}", "plan:2:41", "takes a map or a ref, not both"),
+    ("entities:\n  t: {from: a, to: b, key: id, fields: {x: {from: a, otherwise: skip}}}", "plan:2:54", "'quarantine', 'null' or 'keep'"),
+    ("entities:\n  t: {from: a, to: b, key: id, fields: {x: {from: a, ref: r, missing: keep}}}", "plan:2:62", "'quarantine' or 'null'"),
+    ("entities:\n  t: {from: a, to: b, key: id, fields: [x]}", "plan:2:32", "entities.t.fields"),
+    ("entities:\n  t: {from: 7, to: b, key: id}", "plan:2:7", "entities.t.from: Input should be a valid string"),
+    ("version: 0\nentities: {}", "plan:1:1", "version: Input should be greater than or equal to 1"),
+    ("version: soon\nentities: {}", "plan:1:1", "version: Input should be a valid integer"),
+    ("entities: {}\nvalue_maps:\n  m: [a]", "plan:3:3", "value_maps.m: Input should be a valid dictionary"),
+    ("entities: {}\nvalue_maps: {m: {a: [1]}}", "plan:2:18", "value_maps.m.a"),
+    ("entities: {}\nentites: {}", "plan:2:1", "entites: unknown key 'entites'"),
+    ("entities:\n  t: {from: a", "plan:2:", "not valid YAML"),
+    ("entities:\n\tt: 1", "plan:2:1", "not valid YAML"),
+    ("entities:\n  t: 1\n t: 2", "plan:3:2", "not valid YAML"),
+    ("entities:\n  a: {from: x, to: y, key: id}\n  a: {from: x, to: y, key: id}", "plan:3:3", "not valid YAML"),
+    ("entities: *nowhere", "plan:1:11", "not valid YAML"),
+    ("entities: !!python/object/apply:os.system ['true']", "plan:1:", ""),
+    ("entities: {}\n---\nentities: {}", "plan:2:1", "not valid YAML"),
+    ("entities: \x00", "plan", "not valid YAML"),
+]  # fmt: skip
+"""Plans that are none, the place that is told, and what is said of it."""
+
+
+@pytest.mark.parametrize(("text", "where", "what"), WRONG)
 def test_what_is_wrong_and_where(text: str, where: str, what: str) -> None:
     with pytest.raises(PlanError) as caught:
         parse_plan(text)

@@ -86,14 +86,11 @@ class JobPaths:
         """
         jobs = _jobs_folder(self.base)
         try:
-            for folder in (jobs.parent, jobs):
-                if not folder.is_dir():
-                    _make(folder)
+            _make_ignored(jobs.parent)
+            if not jobs.is_dir():
+                _make(jobs)
             for folder in (self.folder, self.stage, self.transformed, self.temp, self.plans):
                 _make(folder)
-            ignore = jobs.parent / ".gitignore"
-            if not ignore.exists():
-                ignore.write_text("*\n", encoding="utf-8")
             if not self.created.exists():
                 made = datetime.now(UTC).isoformat(timespec="microseconds")
                 self.created.touch(mode=0o600)
@@ -135,6 +132,13 @@ class RehearsalPaths(JobPaths):
     def stage(self) -> Path:
         """The job's."""
         return super().folder / "stage"
+
+
+def schema_file(base: Path) -> Path:
+    """Where the schema of plans lies for those under `base`; its folder is made. OSError where it can't be."""
+    folder = _jobs_folder(base).parent
+    _make_ignored(folder)
+    return folder / "plan.schema.json"
 
 
 def check_job_name(name: str) -> str:
@@ -200,6 +204,14 @@ def data_directory() -> Path:
 
 def _jobs_folder(base: Path) -> Path:
     return base / ".packhorse" / "jobs"
+
+
+def _make_ignored(folder: Path) -> None:
+    if not folder.is_dir():
+        _make(folder)
+    ignore = folder / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n", encoding="utf-8")
 
 
 def _make(folder: Path) -> None:
