@@ -117,26 +117,29 @@ class LateReferences:
             self._persist(f"reading the crosswalk of {name}", take)
         execute(
             duck,
-            "CREATE OR REPLACE TEMP TABLE late_loaded AS SELECT DISTINCT s.n, s.key, x.new_id, x.target_hash, x.batch::INT AS batch "
+            "CREATE OR REPLACE TEMP TABLE late_loaded AS SELECT DISTINCT s.n, s.key, x.new_id, x.target_hash, x.reference_hash, "
+            "x.batch::INT AS batch "
             f"FROM late_staged s JOIN late_rows USING (n) JOIN read_parquet({literal(str(self._preparer.crosswalks[entity.name]))}) x "
             f"ON x.old_id = s.key WHERE s.wanted AND x.merged IS DISTINCT FROM 't' AND x.job_id = '{int(ctx.target.job_id)}'",
         )
+        retried = self._persist("reading the quarantine", partial(ctx.target.retried_rows, entity.name))
+        edits = {row.row: row.edited for row in retried if row.edited}
         start = 0
         for part in parts:
             stop_if_asked(ctx, self._verb)
             found = execute(duck, f"SELECT n FROM late_loaded WHERE n >= {start} AND n < {start + part.rows}")
             if found:
-                filled += self._fill_part(entity, fields, part, [n for (n,) in found])
+                numbers = [n for (n,) in found]
+                mine = {n: edits[n] for n in numbers if n in edits}
+                table = stage_rows(ctx.paths.stage / entity.name, part.part, numbers, mine)
+                filled += self._fill_part(entity, fields, part, table)
             start += part.rows
         return filled
 
     def _fill_part(
-        self, entity: CheckedEntity, fields: tuple[CheckedField, ...], part: PartStaged, numbers: list[int]
+        self, entity: CheckedEntity, fields: tuple[CheckedField, ...], part: PartStaged, table: pa.Table
     ) -> int:
-        ctx, filled = self._ctx, 0
-        retried = self._persist("reading the quarantine", partial(ctx.target.retried_rows, entity.name))
-        edits = {row.row: row.edited for row in retried if row.edited and row.row in set(numbers)}
-        table = stage_rows(ctx.paths.stage / entity.name, part.part, numbers, edits)
+        filled = 0
         folder = self._preparer.folder(entity)
         staged = write_stage_rows(folder / "late-rows.parquet", table)
         resolved = self._resolved(entity, fields, staged, folder / "late-rows-out.parquet")
@@ -148,22 +151,27 @@ class LateReferences:
                 f"FROM late_loaded l JOIN ({resolved}) r USING (n) WHERE l.batch = {int(batch)} ORDER BY l.n",
             )
             lacking = _Lacking(batch, fields, rows)
-            if self._persist(f"reading {entity.plan.to}", partial(_empty, ctx.target, entity, lacking)):
+            if self._persist(f"reading {entity.plan.to}", partial(_empty, self._ctx.target, entity, lacking)):
                 filled += self._commit(entity, part, lacking)
         return filled
 
     def _resolved(self, entity: CheckedEntity, fields: tuple[CheckedField, ...], staged: Path, out: Path) -> str:
-        """A SELECT of the rows' numbers and what their references are to hold, by column."""
+        """A SELECT of the rows' numbers and what their references are to hold, by column. Rows of which the crosswalk says
+        that they hold it are left out: each command looks at all that ever came late, and the target need not."""
         listed = {f.column.name: f"{'d' if f.deferred else 't'}.{identifier(f.column.name)}" for f in fields}
         self._preparer.transform_file(entity, staged, out)
-        joined = ""
+        joined, others = "", []
+        if not all(f.deferred for f in fields):
+            others.append("t._ph_target_hash IS DISTINCT FROM replace(l.target_hash, '-', '')")
         if any(f.deferred for f in fields):
             query = self._preparer.second_pass(entity).over(staged)
             execute(self._duck, f"CREATE OR REPLACE TEMP TABLE late_deferred AS SELECT * FROM ({query})")
             joined = "JOIN late_deferred d ON d._ph_n = t._ph_n"
+            others.append("d._ph_target_hash IS DISTINCT FROM replace(l.reference_hash, '-', '')")
         return (
-            f"SELECT t._ph_n AS n, {', '.join(listed.values())} FROM read_parquet({literal(str(out))}) t {joined} "
-            f"WHERE t._ph_outcome = {LOADED} AND ({' OR '.join(f'{each} IS NOT NULL' for each in listed.values())})"
+            f"SELECT t._ph_n AS n, {', '.join(listed.values())} FROM read_parquet({literal(str(out))}) t "
+            f"JOIN late_loaded l ON l.n = t._ph_n {joined} "
+            f"WHERE t._ph_outcome = {LOADED} AND ({' OR '.join(others)}) AND ({' OR '.join(f'{each} IS NOT NULL' for each in listed.values())})"
         )
 
     def _commit(self, entity: CheckedEntity, part: PartStaged, lacking: _Lacking) -> int:

@@ -44,7 +44,7 @@ EditedRows = Mapping[str, Mapping[int, Edits]]
 @dataclass(frozen=True)
 class EntityRetried:
     """Of one entity: rows driven again, and what became of them; `stay` are still in quarantine, and `references` are
-    rows that had deferred references filled."""
+    rows that had references filled, loaded before or now."""
 
     entity: str
     driven: int = 0

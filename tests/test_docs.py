@@ -282,4 +282,4 @@ def test_blocks_that_are_not_run_say_why() -> None:
         if block.language == "console" and block.words.startswith("shown:")
     ]  # fmt: skip
     assert all(len(block.words.removeprefix("shown:").split()) > 2 for _, block in shown)
-    assert len(shown) <= 9
+    assert len(shown) <= 8

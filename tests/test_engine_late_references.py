@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
+import engine.late_references
 from engine.retry import EntityRetried
 from sample_data.servers import Database, PostgresServer
 from tests.engine_jobs import EngineJob, lost_at, reconciled, sqlite_source
@@ -105,8 +106,11 @@ def test_a_parent_that_a_retry_brings_in_is_referred_to(job: EngineJob, cloud: p
     assert {name for name in after if after[name] != before[name]} == {"Ana", "Bo", "Cy"}
 
 
-def test_nothing_is_written_where_nothing_is_lacking(job: EngineJob, cloud: psycopg.Connection[Any]) -> None:
+def test_nothing_is_asked_or_written_where_nothing_is_lacking(
+    job: EngineJob, cloud: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     job.retry(MENDED)
+    monkeypatch.setattr(engine.late_references, "_empty", None)  # the crosswalk alone tells
     job.retry()
     steps = cloud.execute(STEPS).fetchone()
     outcome = job.retry(entity="people")

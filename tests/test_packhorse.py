@@ -15,40 +15,13 @@ import pytest
 import packhorse
 from sample_data.servers import Database
 from tests.cli_runner import environment
+from tests.test_cli_jobs import PLAN as WITHOUT_SYSTEMS
+from tests.test_cli_jobs import TARGET
 from workspace.log import Workspace
 from workspace.paths import JobPaths
 from workspace.state import state_at
 
-PLAN = """\
-version: 1
-source: ${LEGACY}
-target: ${CLOUD}
-entities:
-  accounts:
-    from: accounts
-    to: companies
-    key: id
-    id: uuid5
-    fields:
-      name: {sql: "trim(name)"}
-  contacts:
-    from: contacts
-    to: people
-    where: "deleted = '0'"
-    key: id
-    id: uuid5
-    fields:
-      full_name: {sql: "trim(name)"}
-      email: {sql: "email(mail)"}
-      company_id: {from: account_id, ref: accounts, missing: 'null'}
-    unmapped:
-      notes: no counterpart
-"""
-TARGET = """
-CREATE TABLE companies (id uuid PRIMARY KEY, name text NOT NULL);
-CREATE TABLE people (id uuid PRIMARY KEY, full_name text NOT NULL, email text,
-    company_id uuid REFERENCES companies, CHECK (full_name <> 'Mallory'));
-"""
+PLAN = WITHOUT_SYSTEMS.replace("version: 1\n", "version: 1\nsource: ${LEGACY}\ntarget: ${CLOUD}\n")
 SCRIPT = """\
 import packhorse
 done = packhorse.run(packhorse.load_plan("plan.yaml"), job="move", tolerate=10)
