@@ -196,7 +196,9 @@ def _entity(name: str, plan: Plan, source: Source, target: Table, deferred: set[
     try:
         table = source.describe(entity.from_)
     except CatalogueError as error:
-        raise CatalogueError(error.what, where=f"{here}.from", advice=error.advice) from None
+        # a file and line say more than the plan's place alone
+        place = f", {error.where}" if error.where not in ("", source.dsn) else ""
+        raise CatalogueError(error.what, where=f"{here}.from{place}", advice=error.advice) from None
     names = [c.name for c in table.columns]
     check_source_names(names, here)
     for key in entity.key:
