@@ -13,6 +13,7 @@ from connectors.protocols import RowsRefusedError, TargetBusyError, TargetLostEr
 from engine.context import Context, Progress
 from workspace.errors import InterruptedJobError, JobFailedError
 from workspace.events import JobPaused, JobWentOn, RetryMade
+from workspace.lock import this_process
 from workspace.pause import pause_asked, who_paused
 
 stamina.instrumentation.set_on_retry_hooks([])
@@ -67,7 +68,7 @@ def wait_while_paused(ctx: Context) -> None:
     what is done is done, and no transaction is open meanwhile."""
     if not pause_asked(ctx.paths):
         return
-    ctx.workspace.record(JobPaused(who_paused(ctx.paths)))
+    ctx.workspace.record(JobPaused(who_paused(ctx.paths), this_process()))
     ctx.progress(Progress("paused", f"by {who_paused(ctx.paths) or 'somebody'}; to go on: {GO_ON} {ctx.paths.job}"))
     while pause_asked(ctx.paths):
         if ctx.stop():

@@ -22,6 +22,7 @@ from cli.views.watch.screens import ClusterScreen, QuestionScreen
 from tests.cli_runner import MIGRATE, environment, migrate_here
 from tests.test_cli_jobs import Job, job, until
 from workspace.events import DecisionMade, QuarantineSeen, QuestionAsked
+from workspace.lock import JobLock
 from workspace.log import Workspace
 from workspace.paths import JobPaths
 
@@ -192,6 +193,8 @@ def test_paused_killed_and_resumed_under_its_eyes(job: Job) -> None:
         assert shown(app, "#head").startswith("j: stopped, in load")
 
     looked_at(paths, see)
+    with JobLock(paths):  # another process has begun, and has recorded nothing yet: that pause was the killed one's
+        assert migrate_here("status", "j", "--json").json["state"] == "running"
     resumed = subprocess.Popen(
         [MIGRATE, "resume", "j", "--yes"], cwd=job.folder, env=environment(job.folder), text=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -22,10 +22,12 @@ class RowsExpected(Event):
 
 @dataclass(frozen=True, config=CONFIG)
 class JobPaused(Event):
-    """The job waits between two batches, since somebody asked it to (`by` whom, as the mark in its folder says)."""
+    """The job waits between two batches, since somebody asked it to (`by` whom, as the mark in its folder says).
+    `process` is the one that waits, as the job's lock names it: once it was killed, this says nothing of the next."""
 
     type: ClassVar[str] = "job_paused"
     by: Text = ""
+    process: Text = ""
 
 
 @dataclass(frozen=True, config=CONFIG)

@@ -80,11 +80,7 @@ class JobLock:
     def _sign(self) -> None:
         """Writes who holds the lock. A full disk only costs the name in somebody's message."""
         assert self._file is not None
-        signature = {
-            "pid": os.getpid(),
-            "host": socket.gethostname(),
-            "since": datetime.now(UTC).isoformat(timespec="seconds"),
-        }
+        signature = {**_signature(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
         try:
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, (json.dumps(signature) + "\n").encode(), 0)
@@ -126,6 +122,11 @@ def lock_holder(paths: JobPaths) -> str | None:
         os.close(file)
 
 
+def this_process() -> str:
+    """What `lock_holder` says of a job that this process runs: `process 4711 on host`."""
+    return _describe(_signature())
+
+
 def _open(paths: JobPaths) -> int:
     try:
         return os.open(paths.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -135,6 +136,10 @@ def _open(paths: JobPaths) -> int:
         ) from None
     except OSError as error:
         raise WorkspaceError(f"can't open the job's lock: {error.strerror}", where=str(paths.lock)) from error
+
+
+def _signature() -> dict[str, object]:
+    return {"pid": os.getpid(), "host": socket.gethostname()}
 
 
 def _read_holder(file: int) -> dict[str, object]:

@@ -96,7 +96,7 @@ class Progress:
     `verified` is None before a verification and after a batch that came later; `outcome` and `exit_code` are
     those of the last command that ended by itself, None while one runs or after it was killed. `taken_back` from
     when all that the job wrote began to be taken back: such a job can't go on. `paused_at` is since when it waits because somebody asked it
-    to, None while it doesn't.
+    to, None while it doesn't, and `paused_process` the process that does.
     """
 
     started_at: datetime | None = None
@@ -117,6 +117,7 @@ class Progress:
     exit_code: int | None = None
     taken_back: bool = False
     paused_at: datetime | None = None
+    paused_process: str = ""
 
     @property
     def counts(self) -> Counts:
@@ -218,7 +219,7 @@ class Progress:
             case JobFinished():
                 return replace(self, outcome=event.outcome, exit_code=event.exit_code, paused_at=None)
             case JobPaused():
-                return replace(self, paused_at=at)
+                return replace(self, paused_at=at, paused_process=event.process)
             case JobWentOn():
                 return replace(self, paused_at=None)
             case _:

@@ -55,7 +55,7 @@ def job_line(followed: Followed) -> str:
     line = totals_text(line, progress.counts.quarantined)
     if progress.open_questions:
         line += f"  {len(progress.open_questions)} questions"
-    if progress.paused_at:
+    if followed.word == "paused":
         line += "  paused"
     elif followed.paused:
         line += "  will pause after the batch at hand"
