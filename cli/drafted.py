@@ -26,4 +26,9 @@ def plan_text(plan: Plan, source: str, target: str, job: str, questions: Sequenc
 
 
 def _kept(dsn: str, side: str) -> str:
+    from connectors.kept_dsns import is_kept
+
+    name, mark, more = dsn.partition("?")
+    if is_kept(name):  # in a file a bare word could be a folder
+        return f"${{{name}}}{mark}{more}"
     return dsn if masked(dsn) == dsn else f"${{PACKHORSE_{side}}}"

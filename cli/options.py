@@ -13,11 +13,15 @@ Source = Annotated[
     str,
     typer.Argument(
         metavar="SOURCE",
-        help="The legacy system: a DSN, a folder of CSV, XLSX or JSONL files, or ${NAME} for a variable.",
+        help="The legacy system: a DSN, a folder of CSV, XLSX or JSONL files, ${NAME} for a variable, or a name of"
+        " `migrate dsn list`.",
     ),
 ]
 Target = Annotated[
-    str, typer.Argument(metavar="TARGET", help="The cloud database: postgresql://, mysql:// or sqlite:///FILE.")
+    str,
+    typer.Argument(
+        metavar="TARGET", help="The cloud database: postgresql://, mysql:// or sqlite:///FILE, ${NAME}, or a name."
+    ),
 ]
 Model = Annotated[
     str | None,

@@ -16,7 +16,7 @@ _VARIABLE = re.compile(r"\$\{[^}]*\}")
 
 BETTER_WAYS = (
     "a password typed into a DSN stays in your shell's history; better: '${NAME}' in its place, read from"
-    " the environment, or ~/.pgpass or ~/.my.cnf and no password at all"
+    " the environment or .env, `migrate dsn add NAME`, or ~/.pgpass or ~/.my.cnf and no password at all"
 )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli import experience, model, plan, quarantine
+from cli import dsn, experience, model, plan, quarantine
 from cli.answer import answer
 from cli.cleanup import cleanup
 from cli.demo import demo
@@ -77,6 +77,7 @@ app.command()(undo)
 app.command()(sync)
 app.command()(cleanup)
 app.command()(doctor)
+app.add_typer(dsn.app, name="dsn")
 app.add_typer(model.app, name="model")
 app.add_typer(experience.app, name="experience")
 app.command()(init)

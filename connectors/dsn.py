@@ -5,20 +5,23 @@ A password goes from here to a driver and nowhere else: `repr`, `str`, `masked` 
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
 from pathlib import Path
-from urllib.parse import quote, quote_plus
+from urllib.parse import parse_qsl, quote, quote_plus
 
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from connectors.copy_of_target import Copy
+from connectors.kept_dsns import NAME, is_kept, kept_dsn
+from connectors.measures import Reached, timed
 from connectors.protocols import Source
 from connectors.target import Target
+from connectors.variables import Variables
 from workspace.errors import DsnError
 
 _SYSTEMS = {
@@ -35,9 +38,11 @@ _SCHEMES = {"mysql": "mysql", "postgres": "postgresql", "sqlite": "sqlite", "csv
 _PLACE = ("host", "port", "unix_socket", "schema")
 _FILES = (".csv", ".tsv", ".xlsx", ".xlsm", ".jsonl", ".ndjson")
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
+_NAMED = re.compile(rf"(?:\$\{{(?P<variable>[^}}]*)\}}|(?P<kept>{NAME}))(?:\?(?P<more>.*))?", re.DOTALL)
 _SECRET_PARAMETER = re.compile(r"pass(word|wd|phrase)?$|pwd$|secret|token", re.IGNORECASE)
 _FORMS = (
-    "use mysql://, mariadb://, postgresql://, sqlite:///FILE, or CSV, XLSX or JSONL files: one, or a folder of them"
+    "use mysql://, mariadb://, postgresql://, sqlite:///FILE, CSV, XLSX or JSONL files (one, or a folder of them), or a"
+    " name of `migrate dsn list`"
 )
 
 
@@ -59,21 +64,29 @@ class Dsn:
     path: Path | None = None
 
     @classmethod
-    def parse(cls, text: str, environment: Mapping[str, str] = os.environ) -> Dsn:
-        """The DSN that `text` spells: a URL, a path, or `${NAME}` for a variable that holds either.
+    def parse(cls, text: str, variables: Mapping[str, str] | None = None) -> Dsn:
+        """The DSN that `text` spells: a URL, a path, the name of one that is kept, or `${NAME}` for a variable that
+        holds one of these, or else for one that is kept; `?parameters` may follow a name.
 
         `${NAME}` may also stand for one part of a URL (`mysql://crm:${PW}@db/crm`); its value needs no
-        percent-encoding there. Raises DsnError, which never quotes a password.
+        percent-encoding there. `variables` are the environment's and those of `.env` where they aren't given. Raises
+        DsnError, which never quotes a password, and KeyringError.
         """
+        variables = Variables() if variables is None else variables
         text = text.strip()
-        whole = _VARIABLE.fullmatch(text)
-        if whole:
-            text = _resolve(text, environment).strip()
-        if not text:
-            raise DsnError("an empty DSN", advice=_FORMS)
-        if "://" in text:
-            return _parse_url(text, environment)
-        return _parse_path(_resolve(text, environment))
+        if (named := _NAMED.fullmatch(text)) and (spelt := _spelt(named, variables)) is not None:
+            dsn = _parse(spelt.strip(), variables)
+            more = {key: _resolve(value, variables) for key, value in parse_qsl(named["more"] or "")}
+            return replace(dsn, parameters={**dsn.parameters, **more}) if more else dsn
+        return _parse(text, variables)
+
+    @property
+    def is_local(self) -> bool:
+        """True where nothing of it goes over a network: a file, a socket, or the loopback address."""
+        if self.path is not None:
+            return True
+        named = self.parameters.get("hostaddr") or self.host or self.parameters.get("host", "")
+        return all(_is_local(host) for host in named.split(","))
 
     @property
     def masked(self) -> str:
@@ -123,16 +136,18 @@ class Dsn:
         return self.masked
 
 
-def resolved(text: str, environment: Mapping[str, str] = os.environ) -> str:
+def resolved(text: str) -> str:
     """`text` with the value of its variable in each `${NAME}`'s place. DsnError where there is no such variable."""
-    return _resolve(text, environment)
+    return _resolve(text, Variables())
 
 
 def keeps_no_secret(text: str) -> bool:
-    """True for a DSN as it was given that holds no secret itself: it has none, or its password is a `${NAME}`."""
+    """True for a DSN as it was given that holds no secret itself: it has none, or its password is a `${NAME}`, or it is
+    a name."""
     text = text.strip()
-    if _VARIABLE.fullmatch(text):
-        return True
+    name = _NAMED.fullmatch(text)
+    if name is not None and (name["variable"] is not None or is_kept(name["kept"])):
+        return not any(_SECRET_PARAMETER.search(key) for key, _ in parse_qsl(name["more"] or ""))
     stand_in = {name: f"variable-{name}" for name in _VARIABLE.findall(text)}
     try:
         named = Dsn.parse(text, stand_in)
@@ -159,6 +174,23 @@ def open_source(dsn: Dsn | str) -> Source:
     from connectors.csv import CsvSource
 
     return CsvSource(dsn)
+
+
+def reach(dsn: Dsn) -> Reached:
+    """What one meets at a system: it is connected to, asked who it is, and left. Raises ConnectError and its kin."""
+    if dsn.system == "mysql":
+        from connectors.mysql_connection import reach as reached
+
+        return reached(dsn)
+    if dsn.system == "postgres":
+        from connectors.postgres_connection import reach as reached
+
+        return reached(dsn)
+    took, source = timed(lambda: open_source(dsn))
+    try:
+        return Reached(source.catalogue().server, "", took)
+    finally:
+        source.close()
 
 
 def open_target(dsn: Dsn | str, schema: str | None = None) -> Target:
@@ -208,22 +240,50 @@ def open_copy(
     return empty_copy(dsn, target, filled, folder, into)
 
 
-def _resolve(text: str, environment: Mapping[str, str]) -> str:
-    """`text` with each `${NAME}` replaced. DsnError where the environment has no such name."""
+def _spelt(named: re.Match[str], variables: Mapping[str, str]) -> str | None:
+    """The text that a whole `${NAME}`, or the name of a DSN that is kept, stands for; None for a word that is neither.
+    DsnError where it may mean two things, or nothing."""
+    name = named["variable"]
+    if name is not None:
+        if name not in variables and is_kept(name):
+            return kept_dsn(name)
+        value = _resolve(f"${{{name}}}", variables)
+        return kept_dsn(value) if is_kept(value) and not Path(value).exists() else value
+    name = named["kept"]
+    if not is_kept(name):
+        return None
+    if Path(name).exists():
+        raise DsnError(
+            f"{name} is the name of a DSN that is kept, and of a file or folder here", where=name,
+            advice=f"say '${{{name}}}' for the DSN, ./{name} for the file or folder",
+        )  # fmt: skip
+    return kept_dsn(name)
+
+
+def _resolve(text: str, variables: Mapping[str, str]) -> str:
+    """`text` with each `${NAME}` replaced. DsnError where there is no such variable."""
 
     def value(match: re.Match[str]) -> str:
-        if match[1] not in environment:
+        if match[1] not in variables:
             raise DsnError(
                 f"the environment variable {match[1]} is not set",
                 where=match[0],
-                advice=f"export {match[1]}=...",
+                advice=f"export {match[1]}=..., or write {match[1]}=... into a file .env here",
             )
-        return environment[match[1]]
+        return variables[match[1]]
 
     return _VARIABLE.sub(value, text)
 
 
-def _parse_url(text: str, environment: Mapping[str, str]) -> Dsn:
+def _parse(text: str, variables: Mapping[str, str]) -> Dsn:
+    if not text:
+        raise DsnError("an empty DSN", advice=_FORMS)
+    if "://" in text:
+        return _parse_url(text, variables)
+    return _parse_path(_resolve(text, variables))
+
+
+def _parse_url(text: str, variables: Mapping[str, str]) -> Dsn:
     scheme = text.partition("://")[0]
     system = _SYSTEMS.get(scheme.partition("+")[0].lower())
     if system is None:
@@ -237,9 +297,9 @@ def _parse_url(text: str, environment: Mapping[str, str]) -> Dsn:
             advice=f"write it as {scheme}://user@host:port/database",
         ) from None
     parameters = {
-        key: _resolve(value if isinstance(value, str) else value[-1], environment) for key, value in url.query.items()
+        key: _resolve(value if isinstance(value, str) else value[-1], variables) for key, value in url.query.items()
     }
-    database = _resolve(url.database or "", environment)
+    database = _resolve(url.database or "", variables)
     if system == "csv":
         return Dsn(system, parameters=parameters, path=_parse_path(database).path)
     if system == "sqlite":
@@ -262,9 +322,9 @@ def _parse_url(text: str, environment: Mapping[str, str]) -> Dsn:
         )
     return Dsn(
         system,
-        user=_resolve(url.username or "", environment),
-        password=_resolve(str(url.password or ""), environment),
-        host=_resolve(url.host or "", environment),
+        user=_resolve(url.username or "", variables),
+        password=_resolve(str(url.password or ""), variables),
+        host=_resolve(url.host or "", variables),
         port=url.port,
         database=database,
         parameters=parameters,
@@ -279,7 +339,17 @@ def _parse_path(text: str) -> Dsn:
         return Dsn("sqlite", path=path)
     if path.exists():
         raise DsnError(f"{path.suffix or 'such'} files cannot be read", where=text, advice=_FORMS)
-    raise DsnError("neither a DSN nor a file or folder that is there", where=_roughly_masked(text), advice=_FORMS)
+    what = "neither a DSN nor a file or folder that is there, nor the name of a DSN that is kept"
+    raise DsnError(what, where=_roughly_masked(text), advice=_FORMS)
+
+
+def _is_local(host: str) -> bool:
+    if not host or host.startswith(("/", "@")) or host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
 
 
 def _roughly_masked(text: str) -> str:

@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from connectors.dsn import Dsn
 from connectors.grants import Grant, all_tables_read
 from connectors.mysql_catalogue import columns_of_result, quote, read_tables
-from connectors.mysql_connection import LOST, connect, connect_error, driver, error_parts, query_error
+from connectors.mysql_connection import LOST, connect, connect_error, driver, error_parts, query_error, server_name
 from connectors.mysql_grants import read_grants
 from connectors.protocols import Catalogue, Column, Kind, Page, Table
 from connectors.relation import after_key, from_clause, is_select, not_before, where_lacking
@@ -51,7 +51,7 @@ class MysqlSource:
             "SELECT VERSION(), (SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()"
             " AND TABLE_TYPE = 'BASE TABLE' AND ENGINE NOT IN ('InnoDB', 'ROCKSDB', 'TokuDB'))"
         )[0]
-        self.server = f"{'MariaDB' if 'MariaDB' in str(version) else 'MySQL'} {str(version).partition('-')[0]}"
+        self.server = server_name(str(version))
         self.snapshot = stateless == 0
 
     def catalogue(self) -> Catalogue:

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from connectors.dsn import Dsn
+from connectors.measures import Reached, timed
 from workspace.errors import CatalogueError, ConnectError, DsnError, PackhorseError, UsageError
 
 _SSL = ("ca", "capath", "cert", "key", "cipher")
@@ -135,6 +136,26 @@ def connect_to_write(dsn: Dsn) -> Any:
         connection.close()
         raise ConnectError("the server does not encrypt the connection", where=dsn.masked, advice=_NO_SSL)
     return connection
+
+
+def reach(dsn: Dsn) -> Reached:
+    """What one meets there. ConnectError, UsageError where the driver is missing."""
+    took, connection = timed(lambda: connect(dsn, conv={}, use_unicode=True))
+    with contextlib.closing(connection), contextlib.closing(connection.cursor()) as cursor:
+        trip = min(timed(lambda: cursor.execute("SELECT 1"))[0] for _ in range(5))
+        cursor.execute("SELECT VERSION()")
+        version = _text(cursor.fetchone()[0])
+        encrypted = cursor.execute("SHOW SESSION STATUS LIKE 'Ssl_version'") and _text(cursor.fetchone()[1])
+    return Reached(server_name(version), encrypted or "", took, trip)
+
+
+def server_name(version: str) -> str:
+    """Product and version, as shown, of what VERSION() gives."""
+    return f"{'MariaDB' if 'MariaDB' in version else 'MySQL'} {version.partition('-')[0]}"
+
+
+def _text(value: bytes | str) -> str:
+    return value.decode() if isinstance(value, bytes) else value
 
 
 def _arguments(dsn: Dsn) -> dict[str, Any]:

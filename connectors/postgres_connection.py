@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import psycopg
 
 from connectors.dsn import Dsn
+from connectors.measures import Reached, timed
 from workspace.errors import ConnectError
 
 _OURS = ("schema",)
@@ -35,6 +37,21 @@ def connect(dsn: Dsn, application: str = "packhorse") -> psycopg.Connection[tupl
         message = dsn.redact(str(error))
         raise ConnectError(_said(message), where=dsn.masked, advice=_advice(message)) from None
     return connection
+
+
+def reach(dsn: Dsn) -> Reached:
+    """What one meets there. ConnectError, CatalogueError."""
+    took, connection = timed(lambda: connect(dsn))
+    with closing(connection):
+        trip = min(timed(lambda: connection.execute("SELECT 1"))[0] for _ in range(5))
+        row = connection.execute("SELECT current_setting('server_version')").fetchone()
+        encrypted = ""
+        if connection.pgconn.ssl_in_use:
+            found = connection.execute(
+                "SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl"
+            ).fetchone()
+            encrypted = str(found[0]) if found else "TLS"  # a pooler in between has the server's end
+        return Reached(f"PostgreSQL {row[0] if row else '?'}", encrypted, took, trip)
 
 
 def _said(message: str) -> str:

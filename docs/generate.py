@@ -49,8 +49,8 @@ and with `NO_COLOR` set, there is no colour.
 | 130 | interrupted; `migrate resume` goes on |
 
 A DSN is an SQLAlchemy URL (`mysql://`, `mariadb://`, `postgresql://`, `sqlite:///FILE`), a folder
-of CSV files or one such file, or `'${NAME}'` for an environment variable that holds one of these. A
-password typed into a DSN works, is hidden from the process list at once, and is kept nowhere: not
+of CSV files or one such file, a name of `migrate dsn list`, or `'${NAME}'` for a variable, of the
+environment or of a file `.env`, that holds one of these. A password typed into a DSN works, is hidden from the process list at once, and is kept nowhere: not
 in a plan, a log or a workspace.
 """
 

@@ -74,4 +74,5 @@ def migrate_here(*arguments: str | Path) -> Result:
 def environment(cwd: Path, env: dict[str, str] | None = None) -> dict[str, str]:
     """The environment of a command: ours without what would steer it."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PACKHORSE_", "PG"))}
-    return {**kept, "PACKHORSE_DATA_HOME": str(cwd / "data-home"), **(env or {})}
+    homes = {"PACKHORSE_DATA_HOME": str(cwd / "data-home"), "PACKHORSE_CONFIG_HOME": str(cwd / "config-home")}
+    return {**kept, **homes, **(env or {})}

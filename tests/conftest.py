@@ -12,8 +12,9 @@ from sample_data.servers import Database, MariadbServer, NotInstalledError, Post
 
 @pytest.fixture(scope="session", autouse=True)
 def _data_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keeps tests away from what whoever runs them has learnt and pulled."""
+    """Keeps tests away from what whoever runs them has learnt, pulled and set up."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PACKHORSE_CONFIG_HOME", str(tmp_path_factory.mktemp("config-home")))
         patch.setenv("PACKHORSE_DATA_HOME", str(tmp_path_factory.mktemp("data-home")))
         yield
 

@@ -200,6 +200,8 @@ def run(
     more = {
         "PATH": ":".join(path), "HOME": str(folder), "LEGACY": "sqlite:///legacy.db", "CLOUD": cloud.socket_dsn,
         "CRM_PASSWORD": server.password, "CLOUD_PASSWORD": server.password,
+        # a keyring in a file under HOME: the one of whoever runs the tests is theirs
+        "PYTHON_KEYRING_BACKEND": "keyrings.alt.file.PlaintextKeyring", "XDG_DATA_HOME": str(folder / "keyring"),
     }  # fmt: skip
     with (folder / "said").open("w+", encoding="utf-8", errors="replace") as said:
         subprocess.run(

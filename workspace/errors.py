@@ -49,7 +49,7 @@ class DsnError(UsageError):
     """A DSN that cannot be read: unknown scheme, missing part, unknown name."""
 
     code = "PH-102"
-    remedy = "Write it as `postgresql://user@host/database`, `mysql://...`, `sqlite:///file.db`, or a path of files; `${NAME}` in it stands for a variable."
+    remedy = "Write it as `postgresql://user@host/database`, `mysql://...`, `sqlite:///file.db`, or a path of files; `${NAME}` in it stands for a variable; or name one that `migrate dsn list` shows."
 
 
 class ConnectError(UsageError):
@@ -64,6 +64,13 @@ class CatalogueError(UsageError):
 
     code = "PH-104"
     remedy = "Compare the name in the message with those that are there (it lists the nearest), and the rights of the user: a table that one may not read isn't seen."
+
+
+class KeyringError(UsageError):
+    """The machine's keyring can't keep a DSN, or doesn't give it back: there is none, or it is locked."""
+
+    code = "PH-105"
+    remedy = "Unlock the keyring, or do without: set an environment variable, or write it into a file `.env` in the folder that you call `migrate` in, and say `${NAME}` where the DSN would stand."
 
 
 class PlanError(UsageError):

@@ -202,6 +202,12 @@ def data_directory() -> Path:
     return Path(chosen).expanduser() if chosen else platformdirs.user_data_path("packhorse", appauthor=False)
 
 
+def config_directory() -> Path:
+    """Where what a person has set up lies: PACKHORSE_CONFIG_HOME or the user's configuration directory."""
+    chosen = os.environ.get("PACKHORSE_CONFIG_HOME")
+    return Path(chosen).expanduser() if chosen else platformdirs.user_config_path("packhorse", appauthor=False)
+
+
 def _jobs_folder(base: Path) -> Path:
     return base / ".packhorse" / "jobs"
 
