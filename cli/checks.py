@@ -17,6 +17,7 @@ import psutil
 from agent.models.backends import gap, offers
 from agent.models.check import Check, check_model
 from agent.models.kept import path_of
+from cli.defaults import file_in_use, places
 from workspace.errors import PackhorseError
 from workspace.paths import data_directory, list_jobs
 
@@ -97,6 +98,14 @@ def workspace(folder: Path) -> Check:
         return Check("workspace", "fail", f"{folder} cannot be written to", "run migrate in a folder of your own")
     jobs = list_jobs(folder)
     return Check("workspace", "ok", f"{len(jobs)} jobs under {place}; experience in {data_directory()}")
+
+
+def defaults() -> Check:
+    """Which file of defaults is in use; one that is wrong has ended the command before."""
+    found = file_in_use()
+    if found is None:
+        return Check("defaults", "ok", f"none; they would be in {' or '.join(map(str, places()))}")
+    return Check("defaults", "ok", str(found.absolute()))
 
 
 def drivers() -> Check:

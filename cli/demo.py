@@ -126,7 +126,7 @@ def _committed(folder: Path) -> int:
 
 def _run(folder: Path, arguments: list[str], kill_in: Path | None = None) -> int:
     """Runs one command on this terminal; its exit code, -9 where it was killed."""
-    environment = {**os.environ, "PACKHORSE_DATA_HOME": str(folder / "experience")}
+    environment = {**os.environ, "PACKHORSE_DATA_HOME": str(folder / "experience"), "PACKHORSE_DEFAULTS": os.devnull}
     # nobody is asked in a demo: without a terminal to read from, a job goes on by itself
     with subprocess.Popen([*_MIGRATE, *arguments], cwd=folder, env=environment, stdin=subprocess.DEVNULL) as process:
         if kill_in is not None:

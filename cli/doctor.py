@@ -47,6 +47,7 @@ def doctor(
         checks.python(),
         checks.disk(here()),
         checks.workspace(here()),
+        checks.defaults(),
         checks.drivers(),
         checks.llama_build(),
         checks.model(model),

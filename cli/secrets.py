@@ -30,10 +30,10 @@ def hide_passwords(arguments: Sequence[str]) -> bool:
     if all(masked(argument) == argument for argument in arguments):
         return False
     setproctitle.setproctitle(" ".join(["migrate", *map(masked, arguments)]))
-    return any(_clear(argument) for argument in arguments)
+    return any(shows_password(argument) for argument in arguments)
 
 
-def _clear(argument: str) -> bool:
+def shows_password(argument: str) -> bool:
     """True where a password stands there itself and not the name of a variable."""
     found = [match[2] for pattern in (_LOGIN, _PARAMETER) for match in pattern.finditer(argument)]
     return any(not _VARIABLE.fullmatch(password) for password in found)

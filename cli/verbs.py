@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.main import get_command
 
 from cli import dsn, experience, model, plan, quarantine
 from cli.answer import answer
 from cli.cleanup import cleanup
+from cli.defaults import read_defaults
 from cli.demo import demo
 from cli.doctor import doctor
 from cli.eval import evaluate
@@ -38,7 +40,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "PACKHORSE"},
 )
 
 
@@ -86,9 +88,24 @@ app.command("eval")(evaluate)
 app.command()(demo)
 
 
+def tree() -> Any:
+    """The verbs as the parser has them. Help names the variables that were named here, not those of every option."""
+    root: Any = get_command(app)
+    todo = [root]
+    while todo:
+        command = todo.pop()
+        todo += getattr(command, "commands", {}).values()
+        for parameter in command.params:
+            parameter.show_envvar = parameter.envvar is not None
+    return root
+
+
 def execute(arguments: list[str]) -> int:
     """Runs one command and returns its exit code. Raises UsageProblem, PackhorseError."""
     if not arguments:
         arguments = ["--help"]
-    result = app(arguments, standalone_mode=False, prog_name="migrate")
+    command = tree()
+    # help is given whatever a file of defaults says
+    values = {} if {"-h", "--help", "--version"} & set(arguments) else read_defaults(command)
+    result = command.main(arguments, standalone_mode=False, prog_name="migrate", default_map=values)
     return result if isinstance(result, int) else 0
