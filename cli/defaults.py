@@ -90,7 +90,9 @@ def _parsed(file: Path, text: str) -> dict[str, Any]:
         found = _WHERE.search(str(error))
         where = f"{file}:{found[1]}:{found[2]}" if found else str(file)
         raise UsageError(
-            f"this is no TOML: {_WHERE.sub('', str(error))}", where=where, advice='a line is KEY = VALUE, as in zone = "UTC"'
+            f"this is no TOML: {_WHERE.sub('', str(error))}",
+            where=where,
+            advice='a line is KEY = VALUE, as in zone = "UTC"',
         ) from None
     except RecursionError:
         raise UsageError("the file of defaults is nested too deeply", where=str(file)) from None
@@ -111,7 +113,9 @@ class _Checking:
             if child is None:
                 raise self._unknown("verb", here, list(command.commands))
             if not isinstance(value, dict):
-                raise self._refused(f"{name} is a verb, so it is a table of its options", here, f"write [{'.'.join(here)}]")
+                raise self._refused(
+                    f"{name} is a verb, so it is a table of its options", here, f"write [{'.'.join(here)}]"
+                )
             checked[name] = (self.tree if getattr(child, "commands", None) else self._verb)(value, child, here)
         return checked
 
@@ -150,7 +154,9 @@ class _Checking:
     def _unknown(self, what: str, path: _Path, known: list[str]) -> UsageError:
         from engine.known_names import listed, near
 
-        return self._refused(f"there is no {what} {path[-1]!r}{near(path[-1], known)}", path, f"there are: {listed(known)}")
+        return self._refused(
+            f"there is no {what} {path[-1]!r}{near(path[-1], known)}", path, f"there are: {listed(known)}"
+        )
 
     def _refused(self, what: str, path: _Path, advice: str = "") -> UsageError:
         return UsageError(what, where=f"{self._file}:{self._line(path)}", advice=advice)

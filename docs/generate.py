@@ -52,6 +52,9 @@ A DSN is an SQLAlchemy URL (`mysql://`, `mariadb://`, `postgresql://`, `sqlite:/
 of CSV files or one such file, a name of `migrate dsn list`, or `'${NAME}'` for a variable, of the
 environment or of a file `.env`, that holds one of these. A password typed into a DSN works, is hidden from the process list at once, and is kept nowhere: not
 in a plan, a log or a workspace.
+
+What an option is without being given can be set in the environment (`PACKHORSE_RUN_AUTONOMY` for
+`migrate run --autonomy`) or in [a file](../how-to/defaults.md).
 """
 
 

@@ -45,7 +45,7 @@ WRONG = [
     ("in line", "[jobs]\njson = true\n[run]\nzone = '''\nUTC'''\nautonomi = 1\n", "packhorse.toml:6", "autonomi"),
     ("no TOML", "[run]\nautonomy 0.9\n", "packhorse.toml:2:10", "no TOML"),
     ("the end", "[run]\nautonomy =", "packhorse.toml", "no TOML"),
-    ("a key twice", "[run]\nyes = true\nyes = true\n", "packhorse.toml:3", "no TOML"),
+    ("a key twice", "[run]\nyes = true\nyes = true\n", "packhorse.toml:3:11", "no TOML"),
     ("not about a verb", "[run]\nhelp = true\n", "packhorse.toml:2", "no option of migrate run 'help'"),
     ("nested deeply", "[run]\nzone = " + "[" * 5000 + "]" * 5000, "packhorse.toml", ""),
 ]  # fmt: skip
