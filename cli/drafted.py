@@ -1,28 +1,53 @@
-"""A drafted plan as the text of a file: where its systems are, and what is left for a person."""
+"""A drafted plan as the text of a file: where its systems are, what each field rests on, and what is left for a person."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from cli.plan_comments import ask_lines, comments_of, with_comments
 from cli.secrets import masked
-from cli.views.text import one_line
+from cli.views.text import visible
 
 if TYPE_CHECKING:
     from agent.questions import Question
+    from engine.field_evidence import FieldEvidence
     from engine.plan import Plan
 
+_WIDTH = 180  # of a question at the head, where nothing else tells what it is about
 
-def plan_text(plan: Plan, source: str, target: str, job: str, questions: Sequence[Question]) -> str:
-    """The plan as YAML. A DSN with a password is not written; a variable's name stands in its place."""
+
+def plan_text(
+    plan: Plan,
+    source: str,
+    target: str,
+    job: str,
+    questions: Sequence[Question],
+    evidence: Mapping[tuple[str, str], FieldEvidence] | None = None,
+) -> str:
+    """The plan as YAML, with comments. A DSN with a password is not written; a variable's name stands in its place."""
+    named = plan.model_copy(update={"source": _kept(source, "SOURCE"), "target": _kept(target, "TARGET")})
+    return commented(named, f"Drafted by the job {job}", job, questions, evidence or {})
+
+
+def commented(
+    plan: Plan,
+    title: str,
+    job: str,
+    questions: Sequence[Question],
+    evidence: Mapping[tuple[str, str], FieldEvidence],
+) -> str:
+    """The plan as YAML with comments: at its head the questions that have no place in it."""
     from engine.plan import dump_plan
 
-    named = plan.model_copy(update={"source": _kept(source, "SOURCE"), "target": _kept(target, "TARGET")})
-    lines = [f"# Drafted by the job {job}; migrate inspect {job} --belief says why each thing is as it is."]
+    comments, nowhere = comments_of(plan, evidence, questions)
+    head = [f"{title}; migrate plan explain ENTITY.COLUMN --job {job} tells all of one field."]
     if questions:
-        lines.append(f"# Left for a person ({len(questions)}), with migrate answer {job} or by hand:")
-        lines += [f"#   ask {one_line(q.subject)}: {one_line(q.text)}" for q in questions]
-    return "\n".join(lines) + "\n\n" + dump_plan(named)
+        head.append(f"Left for a person ({len(questions)}), each marked ask: with migrate answer {job}, or by hand.")
+    for question in nowhere:
+        head += ask_lines(question)
+    lines = [f"# {visible(line, _WIDTH)}" for line in head]
+    return "\n".join(lines) + "\n\n" + with_comments(dump_plan(plan), comments)
 
 
 def _kept(dsn: str, side: str) -> str:

@@ -50,10 +50,12 @@ def draft(
 ) -> int:
     """Survey both systems and draft a plan; no row is read into a stage, and nothing is written to the target.
 
-    What was decided and what is left for a person stay in the job, and `migrate run --job` goes on with them.
+    What was decided and what is left for a person stay in the job, and `migrate run --job` goes on with them. Comments
+    say what each field rests on, and `ask:` where a person has to look; record values are told by their shapes.
     """
     from agent.job import JobRequest, draft_job
     from agent.questions import open_questions
+    from engine.field_evidence import field_evidence
 
     if output is not None and output.exists() and not force:
         raise UsageError("there is a file of that name", where=str(output), advice="choose another, or --force")
@@ -75,8 +77,8 @@ def draft(
     with stop_on_signals() as stop, LiveView(on_stderr(), "migrate plan draft") as live:
         outcome = draft_job(request, progress=live, stop=stop)
     with Workspace.open(JobPaths(here(), outcome.job)) as workspace:
-        questions = open_questions(workspace)
-    text = schema_line(output) + plan_text(outcome.plan, source, target, outcome.job, questions)
+        questions, evidence = open_questions(workspace), field_evidence(workspace, outcome.plan)
+    text = schema_line(output) + plan_text(outcome.plan, source, target, outcome.job, questions, evidence)
     if output is None:
         print(text, end="")
     else:
