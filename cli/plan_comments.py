@@ -68,9 +68,10 @@ def ask_lines(question: Question) -> list[str]:
 
 def _line(document: Any, path: Path) -> tuple[int, int] | None:
     """Line (from 0) and indentation of the key at that path, or None."""
-    node, at = document, None
+    node: Any = document
+    at: tuple[int, int] | None = None
     for part in path:
-        if not isinstance(node, dict) or part not in node:
+        if not hasattr(node, "lc") or part not in node:
             return None
         at = node.lc.key(part)
         node = node[part]
