@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from agent.ladder import Ladder
 from agent.match import FieldMatch
 from agent.matter import Decision, Matter, Option
-from agent.models.protocol import Model
+from agent.models.protocol import Model, Price
 from agent.propose import PASSED, date_forms, dated, propose
 from agent.structure import Origin
 from agent.trial import Bench
@@ -29,24 +31,26 @@ def decide_format(
     text = f"In which form are the dates of {subject} written? Answer with one of the forms, or an expression."
     holds = (subject.split(".")[0],) if match.required else ()
     matter = Matter("format", subject, text, options, holds=holds, must=True)
-    if not options and model is not None and ladder.made(matter.id) is None and ladder.answer_to(matter.id) is None:
-        proposed = _proposed(ladder, model, matter, match, origin, sample, view)
+    if options:
+        return ladder.decide(matter).answer, matter.id
+    matter, price = replace(matter, free=True), Price()
+    settled = ladder.made(matter.id) is not None or ladder.answer_to(matter.id) is not None
+    if model is not None and not settled and not ladder.left_open(matter) and ladder.can_pay:
+        proposed, price = _proposed(ladder, model, matter, match, origin, sample, view)
         if proposed is not None:
             return proposed, matter.id
-    if not options:
-        matter = Matter("format", subject, text, (), holds=holds, must=True, free=True)
-    return ladder.decide(matter).answer, matter.id
+    return ladder.decide(matter, price).answer, matter.id
 
 
 def _proposed(
     ladder: Ladder, model: Model, matter: Matter, match: FieldMatch, origin: Origin, sample: pa.Table, view: str
-) -> str | None:
+) -> tuple[str | None, Price]:
     renamed = sample.select([origin.profile.column.name]).rename_columns([origin.name])
     with Bench() as bench:
         expression, trial, price = propose(model, bench, match.column, [origin.name], origin.profile, renamed, view)
+    ladder.pay(price)
     if expression is None:
-        return None
+        return None, price
     why = f"carried over {trial.arrived} of {trial.filled} values of the sample"
-    free = Matter(matter.kind, matter.subject, matter.text, (), holds=matter.holds, must=True, free=True)
-    ladder.record(free, Decision(matter.id, expression, "propose", round(trial.share, 3), why, price=price))
-    return expression
+    ladder.record(matter, Decision(matter.id, expression, "propose", round(trial.share, 3), why, price=price))
+    return expression, price

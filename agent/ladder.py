@@ -8,7 +8,7 @@ the log and never asked again. Nothing here edits the plan.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agent.matter import NONE, Decision, Matter, Option
@@ -60,15 +60,16 @@ class Ladder:
         self._person = person
         self.spent = Price()
         self._made: dict[str, DecisionMade] = {}
+        self._made_before: dict[str, list[DecisionMade]] = {}
         self._asked: dict[str, QuestionAsked] = {}
         self._answered: dict[str, QuestionAnswered] = {}
         self._answers: dict[str, list[object]] = {}
         for entry in workspace.events(types=[DecisionMade, QuestionAsked, QuestionAnswered]):
             event = entry.event
             if isinstance(event, DecisionMade | QuestionAsked):
-                self.spent += Price(event.calls, event.prompt_tokens, 0, event.answer_tokens, event.seconds)
+                self.spent += _price(event)
             if isinstance(event, DecisionMade):
-                self._made[event.id] = event
+                self._keep_decision(event)
             elif isinstance(event, QuestionAsked):
                 self._asked[event.id] = event
             elif isinstance(event, QuestionAnswered):
@@ -80,13 +81,18 @@ class Ladder:
             return 1 - (1 - self._autonomy) / 2
         return self._autonomy if matter.stakes == "normal" else max(0.5, self._autonomy - 0.1)
 
-    def decide(self, matter: Matter) -> Decision:
-        """The decision on a matter, old or new; an open one where a person has to be asked."""
+    def decide(self, matter: Matter, spent: Price | None = None) -> Decision:
+        """The decision on a matter, old or new; an open one where a person has to be asked. `spent` is what it has
+        cost so far."""
         known = self._known(matter)
         if known is not None:
             return known
-        rungs = (self._rule, self._from_experience, self._choose)
-        price, model_said = Price(), ""
+        price, model_said = spent or Price(), ""
+        rungs: tuple[Callable[[Matter], Decision], ...] = (self._rule, self._from_experience)
+        if self.left_open(matter):
+            model_said = str(self._asked[matter.id].evidence.get("model", ""))
+        else:
+            rungs += (self._choose,)
         for rung in rungs:
             decision = rung(matter)
             price += decision.price
@@ -96,6 +102,15 @@ class Ladder:
         return self._ask(matter, price, model_said)
 
     # -- what is known ----------------------------------------------------------------------------
+
+    def left_open(self, matter: Matter) -> bool:
+        """True where the log has the model's word on these candidates, and it was not sure enough: it says the same
+        again. Another model, other candidates or weights, and less to be sure of are reasons to ask anew."""
+        asked = self._asked.get(matter.id)
+        if asked is None or self._model is None or _weights(asked.candidates) != _weights(_listed(matter)):
+            return False
+        same = asked.model == self._model.name if asked.model else asked.calls > 0  # older logs don't name it
+        return same and self.threshold(matter) >= asked.limit
 
     def _known(self, matter: Matter) -> Decision | None:
         answered = self._answered.get(matter.id)
@@ -159,7 +174,7 @@ class Ladder:
             return found or _undecided(matter)
         if not could_settle(model, matter.match, prior, exists, self.threshold(matter)):
             return _undecided(matter)
-        if self.spent.calls >= self._budget.calls or self.spent.seconds >= self._budget.seconds:
+        if not self.can_pay:
             spent = f"{self.spent.calls:,} calls and {self.spent.seconds:,.0f} s are spent in this job"
             return Decision(matter.id, None, "choose", 0.0, f"not asked: {spent} (--model-seconds)", open=True)
         prompt, labels = question_prompt(matter), [*(o.label for o in options), NONE_OF_THESE]
@@ -211,9 +226,18 @@ class Ladder:
         started = time.monotonic()
         choice = model.choose(prompt, labels)
         price = replace(choice.price, seconds=choice.price.seconds or time.monotonic() - started)
+        self.pay(price)
+        return replace(choice, price=price)
+
+    @property
+    def can_pay(self) -> bool:
+        """True while the budget has room for another call."""
+        return self.spent.calls < self._budget.calls and self.spent.seconds < self._budget.seconds
+
+    def pay(self, price: Price) -> None:
+        """Takes from the budget what a call cost."""
         self.spent += price
         self._on_call(self.spent.calls)
-        return replace(choice, price=price)
 
     def given(self, matter: Matter, answer: str, why: str) -> Decision:
         """Records an answer that came with the command; the same answer is recorded once."""
@@ -248,6 +272,10 @@ class Ladder:
         """The decision in the log, or None."""
         return self._made.get(question)
 
+    def all_made(self, question: str) -> list[DecisionMade]:
+        """Each decision on a matter, oldest first: a map of values is decided again as values turn up."""
+        return list(self._made_before.get(question, ()))
+
     def ask(self, matter: Matter, price: Price | None = None) -> Decision:
         """Puts the question to a person, once."""
         return self._ask(matter, price or Price(), "")
@@ -261,13 +289,17 @@ class Ladder:
         return self._choose(matter)
 
     def _ask(self, matter: Matter, price: Price, said: str) -> Decision:
-        again = matter.id in self._asked and _tells_more(matter, self._asked[matter.id])
-        if matter.id not in self._asked or again:
+        earlier = self._asked.get(matter.id)
+        called = price.calls > 0 and self._model is not None
+        again = earlier is not None and (called or _tells_more(matter, earlier))
+        if earlier is None or again:
+            model = self._model.name if called and self._model is not None else earlier.model if earlier else ""
+            limit = self.threshold(matter) if called else earlier.limit if earlier else 0.0
             question = QuestionAsked(
                 id=matter.id, kind=matter.kind, subject=matter.subject, text=matter.text, candidates=_listed(matter),
                 evidence={**matter.evidence, **({"model": said} if said else {})}, holds=list(matter.holds),
                 calls=price.calls, prompt_tokens=price.prompt_tokens, answer_tokens=price.answer_tokens,
-                seconds=price.seconds,
+                seconds=price.seconds, model=model, limit=limit, cached_tokens=price.cached_tokens,
             )  # fmt: skip
             self._workspace.record(question)
             self._asked[matter.id] = question
@@ -289,7 +321,7 @@ class Ladder:
             id=matter.id, kind=matter.kind, subject=matter.subject, choice=decision.answer, rung=decision.rung,
             confidence=decision.confidence, candidates=_listed(matter), why=decision.why, calls=decision.price.calls,
             prompt_tokens=decision.price.prompt_tokens, answer_tokens=decision.price.answer_tokens,
-            seconds=decision.price.seconds,
+            seconds=decision.price.seconds, cached_tokens=decision.price.cached_tokens,
         )  # fmt: skip
         if matter.id in self._asked and matter.id not in self._answered:
             answered = QuestionAnswered(id=matter.id, answer=decision.answer or NONE, by=decision.rung)
@@ -297,8 +329,12 @@ class Ladder:
             self._keep_answer(answered)
         else:
             self._workspace.record(event)
-        self._made[matter.id] = event
+        self._keep_decision(event)
         return decision
+
+    def _keep_decision(self, event: DecisionMade) -> None:
+        self._made[event.id] = event
+        self._made_before.setdefault(event.id, []).append(event)
 
     def _keep_answer(self, event: QuestionAnswered) -> None:
         self._answered[event.id] = event
@@ -313,14 +349,25 @@ class Ladder:
         self._workspace.record(LessonLearnt(signature=option.lesson, remedy=matter.signature, held=True))
 
 
+def _price(event: DecisionMade | QuestionAsked) -> Price:
+    return Price(event.calls, event.prompt_tokens, event.cached_tokens, event.answer_tokens, event.seconds)
+
+
 def _undecided(matter: Matter) -> Decision:
     return Decision(matter.id, None, "ask", 0.0, "", open=True)
 
 
 def _tells_more(matter: Matter, asked: QuestionAsked) -> bool:
-    """True where the matter is about values that the question was not asked about: new evidence opens it again."""
+    """True where the matter has options, or is about values, that the question was not asked about: new evidence opens
+    it again."""
+    if {o.answer for o in matter.options[:8]} - {c["answer"] for c in asked.candidates}:
+        return True
     known = {v["value"] for v in asked.evidence.get("values", ())}
     return any(v["value"] not in known for v in _values(matter))
+
+
+def _weights(candidates: Sequence[Mapping[str, object]]) -> list[tuple[object, object]]:
+    return [(c["answer"], c["weight"]) for c in candidates]
 
 
 def _values(matter: Matter) -> list[dict[str, object]]:

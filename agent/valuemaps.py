@@ -21,6 +21,7 @@ from workspace.experience_store import ExperienceStore
 from workspace.signature import value_map_signature
 
 _FEW = 4  # words; a value of more could tell a model what to say, and its answer has to stand without them
+_SHOWN = 80  # characters of a value in its question
 _TRUSTED = 0.25  # a lesson's lower bound: held at least once and never failed
 
 
@@ -65,7 +66,8 @@ def place_values(
     rungs: dict[str, str] = dict.fromkeys(known, "rule")
     answered = _answered(ladder, f"values:{subject}", labels)
     learnt = _learnt(experience, column, labels)
-    price = Price()
+    chosen, left = _chosen_before(ladder, subject, labels), _left_before(ladder, subject, labels)
+    paid, asking = Price(), Price()  # for values that were placed, and for those that are asked about
     for value, count in counts.items():
         if value in known:
             continue
@@ -77,25 +79,28 @@ def place_values(
             values[value], rungs[value] = hit.label, "rule"
         elif value in learnt:
             values[value], rungs[value] = learnt[value], "experience"
+        elif value in chosen:
+            values[value], rungs[value] = chosen[value], "choose"
+        elif value[:_SHOWN] in left:
+            unsure[value] = (count, hit)
         else:
             label, cost = _chosen(ladder, subject, value, hit, labels)
-            price += cost
             if label is not None:
-                values[value], rungs[value] = label, "choose"
+                values[value], rungs[value], paid = label, "choose", paid + cost
             else:
-                unsure[value] = (count, hit)
+                unsure[value], asking = (count, hit), asking + cost
     _remember(ladder, experience, f"value_map:{subject}", column, labels, values, rungs)
     total = sum(counts.values())
     covered = sum(n for v, n in counts.items() if v in values) / total if total else 1.0
     direct = not unsure and all(v == label for v, label in values.items())
     matter = _matter(subject, labels, unsure)
-    _record(ladder, matter, values, rungs, covered, price)
+    _record(ladder, matter, values, rungs, covered, paid)
     if unsure:
         before = len(ladder.answers_to(matter.id))
-        ladder.ask(matter, price)
+        ladder.ask(matter, asking)
         if len(ladder.answers_to(matter.id)) > before:
             return place_values(ladder, experience, subject, column, counts, labels, known)  # a person was at hand
-    return ValueMap(values, {v: n for v, (n, _) in unsure.items()}, direct, covered, price)
+    return ValueMap(values, {v: n for v, (n, _) in unsure.items()}, direct, covered, paid + asking)
 
 
 def _remember(
@@ -110,6 +115,25 @@ def _remember(
         return
     remedy = json.dumps(dict(sorted(said.items())), ensure_ascii=False)
     experience.record("value_map", value_map_signature(column, list(labels)), remedy, True)
+
+
+def _chosen_before(ladder: Ladder, subject: str, labels: tuple[str, ...]) -> dict[str, str]:
+    """The labels that values were given in this job, as the log has them: what no rule, lesson or answer gives now, the
+    model gave then."""
+    found: dict[str, str] = {}
+    for made in ladder.all_made(f"value_map:{subject}"):
+        known = json.loads(str(made.choice)) if made.choice is not None else {}
+        found |= {str(value): label for value, label in known.items() if label in labels}
+    return found
+
+
+def _left_before(ladder: Ladder, subject: str, labels: tuple[str, ...]) -> frozenset[str]:
+    """The values that the model was asked about in this job and that it left to a person."""
+    matter = _matter(subject, labels, {})
+    asked = ladder.question(matter.id)
+    if asked is None or not ladder.left_open(matter):
+        return frozenset()
+    return frozenset(str(known["value"]) for known in asked.evidence.get("values", ()))
 
 
 def _chosen(ladder: Ladder, subject: str, value: str, hit: Hit, labels: tuple[str, ...]) -> tuple[str | None, Price]:
@@ -139,7 +163,7 @@ def _matter(subject: str, labels: tuple[str, ...], unsure: Mapping[str, tuple[in
         tuple(Option(label, label, 0.0) for label in labels),
         evidence={
             "values": [
-                {"value": v[:80], "rows": n, "nearest": hit.label, "why": hit.why}
+                {"value": v[:_SHOWN], "rows": n, "nearest": hit.label, "why": hit.why}
                 for v, (n, hit) in sorted(unsure.items(), key=lambda item: -item[1][0])
             ]
         },

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from unittest.mock import patch
 
 from agent.ladder import Ladder
@@ -67,13 +68,18 @@ def without(parts: frozenset[str]) -> Iterator[None]:
 class ModelAlone(Ladder):
     """In the ladder's place: the model's likeliest option is the decision, whatever the evidence and the stakes."""
 
-    def decide(self, matter: Matter) -> Decision:
+    def decide(self, matter: Matter, spent: Price | None = None) -> Decision:
         """The model's word where there are candidates; a person is asked where there is nothing to choose from."""
-        known = self._known(matter)
+        known, price = self._known(matter), spent or Price()
         if known is not None:
             return known
+        if self.left_open(matter):
+            return self._ask(matter, price, "")
         decision = self._choose(matter)
-        return self._ask(matter, decision.price, decision.why) if decision.open else self._record(matter, decision)
+        price += decision.price
+        if decision.open:
+            return self._ask(matter, price, decision.why)
+        return self._record(matter, replace(decision, price=price))
 
     def _choose(self, matter: Matter) -> Decision:
         options = sorted(matter.options, key=lambda o: -o.weight)[:7]

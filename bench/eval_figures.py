@@ -52,6 +52,7 @@ MEASURES: tuple[Measure, ...] = (
     Measure("faults made good", lambda r: r.recovered, lambda r: r.faults),
     Measure("model calls per 1,000 rows", lambda r: r.calls, lambda r: r.rows / 1000, "{:.1f}"),
     Measure("model tokens per 1,000 rows", lambda r: r.tokens, lambda r: r.rows / 1000, "{:.0f}"),
+    Measure("of those read from the prefix cache", lambda r: r.cached_tokens, lambda r: r.prompt_tokens),
     Measure("model seconds per task", lambda r: r.model_seconds, lambda r: 1, "{:.1f}"),
 )  # fmt: skip
 

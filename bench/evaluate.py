@@ -39,6 +39,7 @@ from workspace.errors import PackhorseError
 from workspace.events import DecisionMade
 from workspace.log import Workspace
 from workspace.paths import JobPaths
+from workspace.state import state_at
 
 MOST_ROUNDS = 8
 """How often the job is resumed after answers before it counts as not completed."""
@@ -89,6 +90,8 @@ class Result:
     recovered: int = 0
     calls: int = 0
     tokens: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
     model_seconds: float = 0.0
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
@@ -248,7 +251,7 @@ class _Evaluation:
     ) -> Result:  # fmt: skip
         got = self._scored(plan)
         with Workspace.open(self._paths) as workspace:
-            every = _decisions(workspace)
+            spent = state_at(workspace).progress.price  # of questions too, which a model left to a person
         right = got is not None and got.perfect
         faults = len(self._scenario.faults)
         asked, made = asked or [], made or []
@@ -269,8 +272,8 @@ class _Evaluation:
             needed=sum(not self._person.forced_is_right(q) for q in asked), answered=self._answered,
             value_f1=got.value_f1 if got else 0.0, exact_rows=got.exact_rows if got else 0.0,
             rows=sum(e.wanted for e in got.entities) if got else 0, faults=faults, recovered=faults if right else 0,
-            calls=sum(d.calls for d in every), tokens=sum(d.prompt_tokens + d.answer_tokens for d in every),
-            model_seconds=sum(d.seconds for d in every), seconds=round(time.monotonic() - started, 2),
+            calls=spent.calls, tokens=spent.prompt_tokens + spent.answer_tokens, prompt_tokens=spent.prompt_tokens,
+            cached_tokens=spent.cached_tokens, model_seconds=spent.seconds, seconds=round(time.monotonic() - started, 2),
             notes=tuple(self._notes),
         )  # fmt: skip
 

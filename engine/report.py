@@ -91,13 +91,15 @@ class ClusterReported:
 
 @dataclass(frozen=True)
 class RungReported:
-    """What a rung of the ladder decided, and its price."""
+    """What a rung of the ladder decided, and its price. `cached` is the share of the tokens read that the model's prefix
+    cache served; None where it read none."""
 
     rung: str
     decisions: int
     calls: int
     tokens: int
     seconds: float
+    cached: float | None = None
 
 
 @dataclass(frozen=True)
@@ -177,7 +179,7 @@ def report(workspace: Workspace, changes: Iterable[ValueChange] | None = None, *
         entities=tuple(_entities(plan, state, duplicates)),
         clusters=tuple(_clusters(progress.entities)),
         rungs=tuple(
-            RungReported(rung, p.decisions, p.calls, p.prompt_tokens + p.answer_tokens, p.seconds)
+            RungReported(rung, p.decisions, p.calls, p.prompt_tokens + p.answer_tokens, p.seconds, p.cached_share)
             for rung, p in progress.rungs.items()
         ),
         asked=tuple(_asked(workspace, belief)),

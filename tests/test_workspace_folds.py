@@ -213,6 +213,15 @@ def test_a_model_that_leaves_the_question_to_a_person_is_paid_all_the_same() -> 
     }
 
 
+def test_the_share_of_prompts_that_came_from_the_cache_is_told() -> None:
+    made = ev.DecisionMade("d", "match", "c", "x", "choose", 0.9, calls=1, prompt_tokens=100, cached_tokens=60)
+    asked = ev.QuestionAsked("q", "field", "p.fax", "which?", calls=1, prompt_tokens=100, cached_tokens=90)
+    progress = progress_of(made, asked, ev.DecisionMade("r", "match", "c", "x", "rule", 0.9))
+    assert progress.to_dict()["decisions"]["choose"]["cached_tokens"] == 150
+    assert progress.price.cached_share == 0.75
+    assert progress.rungs["rule"].cached_share is None
+
+
 def test_a_resumed_job_runs_again() -> None:
     stopped = [ev.PhaseStarted("load"), ev.Interrupted("SIGINT"), ev.JobFinished("interrupted", 130)]
     assert (progress_of(*stopped).interrupted, progress_of(*stopped).exit_code) == ("SIGINT", 130)

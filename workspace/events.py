@@ -159,7 +159,8 @@ class BeliefHeld(Event):
 @dataclass(frozen=True, config=CONFIG)
 class DecisionMade(Event):
     """A decision, the rung of the ladder that made it, and its price. `choice` is any JSON value; None stands
-    for "none of these". Recorded once, it is never asked for again."""
+    for "none of these"; of the tokens of prompts, `cached_tokens` came from the model's prefix cache. Recorded once, it is
+    never asked for again."""
 
     type: ClassVar[str] = "decision_made"
     id: Text
@@ -174,6 +175,7 @@ class DecisionMade(Event):
     prompt_tokens: Count = 0
     answer_tokens: Count = 0
     seconds: Seconds = 0.0
+    cached_tokens: Count = 0
 
 
 @dataclass(frozen=True, config=CONFIG)

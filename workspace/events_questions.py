@@ -7,13 +7,13 @@ from typing import ClassVar
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from workspace.event import CONFIG, Count, Event, Facts, FactsList, Json, Seconds, Text, TextList
+from workspace.event import CONFIG, Confidence, Count, Event, Facts, FactsList, Json, Seconds, Text, TextList
 
 
 @dataclass(frozen=True, config=CONFIG)
 class QuestionAsked(Event):
-    """A question for a person. `holds` names the entities that wait for the answer; the price is that of a model
-    that was asked before and was not sure enough."""
+    """A question for a person. `holds` names the entities that wait for the answer; the price is that of a `model`
+    that was asked before and was not surer than `limit`; where none was, that stays empty."""
 
     type: ClassVar[str] = "question_asked"
     id: Text
@@ -27,6 +27,9 @@ class QuestionAsked(Event):
     prompt_tokens: Count = 0
     answer_tokens: Count = 0
     seconds: Seconds = 0.0
+    model: Text = ""
+    limit: Confidence = 0.0
+    cached_tokens: Count = 0
 
 
 @dataclass(frozen=True, config=CONFIG)

@@ -50,13 +50,20 @@ _ATTEND_AT_MOST = 12
 
 @dataclass(frozen=True)
 class Price:
-    """What decisions cost: how many there were, model calls, tokens, seconds."""
+    """What decisions cost: how many there were, model calls, tokens (of those read, so many were served from the model's
+    prefix cache), seconds."""
 
     decisions: int = 0
     calls: int = 0
     prompt_tokens: int = 0
     answer_tokens: int = 0
     seconds: float = 0.0
+    cached_tokens: int = 0
+
+    @property
+    def cached_share(self) -> float | None:
+        """The share of the tokens read that the prefix cache served; None where a model read none."""
+        return self.cached_tokens / self.prompt_tokens if self.prompt_tokens else None
 
     def with_calls(self, made: DecisionMade | QuestionAsked) -> Price:
         """The price with what a decision cost, or a model that left its question to a person."""
@@ -66,6 +73,7 @@ class Price:
             self.prompt_tokens + made.prompt_tokens,
             self.answer_tokens + made.answer_tokens,
             self.seconds + made.seconds,
+            self.cached_tokens + made.cached_tokens,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -74,6 +82,7 @@ class Price:
             "decisions": self.decisions,
             "calls": self.calls,
             "prompt_tokens": self.prompt_tokens,
+            "cached_tokens": self.cached_tokens,
             "answer_tokens": self.answer_tokens,
             "seconds": round(self.seconds, 3),
         }
@@ -123,6 +132,15 @@ class Progress:
     def counts(self) -> Counts:
         """The equation over all entities."""
         return sum((entity.counts for entity in self.entities.values()), Counts())
+
+    @property
+    def price(self) -> Price:
+        """The price of all decisions."""
+        rungs = self.rungs.values()
+        return Price(
+            sum(p.decisions for p in rungs), sum(p.calls for p in rungs), sum(p.prompt_tokens for p in rungs),
+            sum(p.answer_tokens for p in rungs), sum(p.seconds for p in rungs), sum(p.cached_tokens for p in rungs),
+        )  # fmt: skip
 
     @property
     def held_entities(self) -> frozenset[str]:

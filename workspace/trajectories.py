@@ -67,6 +67,7 @@ def _step(
         "job": job, "position": position, "kind": made.kind, "subject": made.subject,
         "question": "" if asked is None else asked.text, "options": options, "decision": told(made.choice), "rung": made.rung,
         "confidence": made.confidence, "why": made.why,
-        "price": {"calls": made.calls, "prompt_tokens": made.prompt_tokens, "answer_tokens": made.answer_tokens, "seconds": made.seconds},
+        "price": {"calls": made.calls, "prompt_tokens": made.prompt_tokens, "cached_tokens": made.cached_tokens,
+                  "answer_tokens": made.answer_tokens, "seconds": made.seconds},
         "asked": asked is not None, "answer": told(answer), "answered_by": by, "right": right, "feedback": [],
     }  # fmt: skip

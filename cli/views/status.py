@@ -128,18 +128,19 @@ def state_words(progress: Progress, holder: str | None) -> str:
 def _money(state: State) -> float | None:
     """What the job's model cost at the prices that it was begun with; None where none were given."""
     prices = ModelOptions.of(state.belief.options.get("model_options"))
-    rungs = state.progress.rungs.values()
-    return prices.money(sum(price.prompt_tokens for price in rungs), sum(price.answer_tokens for price in rungs))
+    spent = state.progress.price
+    return prices.money(spent.prompt_tokens, spent.answer_tokens)
 
 
 def _show_decisions(console: Console, progress: Progress, money: float | None) -> None:
     if not progress.rungs:
         return
     parts = [f"{rung} {price.decisions}" for rung, price in progress.rungs.items()]
-    calls = sum(price.calls for price in progress.rungs.values())
+    spent = progress.price
     paid = "" if money is None else f", {money:,.4f} of money"
-    tokens = sum(price.prompt_tokens + price.answer_tokens for price in progress.rungs.values())
-    console.print(f"\ndecisions: {', '.join(parts)}; {calls:,} model calls, {tokens:,} tokens{paid}")
+    cached = "" if spent.cached_share is None else f" ({spent.cached_share:.0%} of those read from the prefix cache)"
+    tokens = f"{spent.prompt_tokens + spent.answer_tokens:,} tokens{cached}"
+    console.print(f"\ndecisions: {', '.join(parts)}; {spent.calls:,} model calls, {tokens}{paid}")
 
 
 def _show_list(console: Console, title: str, lines: list[str]) -> None:

@@ -12,8 +12,11 @@ def decisions(report: Report) -> Sheet:
         "decisions",
         "Decisions by rung",
         "Who decided: rules, experience of earlier jobs, the model choosing or proposing, or a person asked.",
-        ("rung", "decisions", "model calls", "tokens", "seconds"),
-        tuple((r.rung, r.decisions, r.calls, r.tokens, round(r.seconds, 1)) for r in report.rungs),
+        ("rung", "decisions", "model calls", "tokens", "read from cache", "seconds"),
+        tuple(
+            (r.rung, r.decisions, r.calls, r.tokens, "" if r.cached is None else f"{r.cached:.0%}", round(r.seconds, 1))
+            for r in report.rungs
+        ),
         nothing="None: the plan was given.",
     )
 
