@@ -213,7 +213,7 @@ def _unsure_of_most(prompt: Prompt, options: Sequence[str]) -> tuple[float, ...]
     return (0.5, 0.4, *[0.1] * (len(options) - 2))
 
 
-@pytest.mark.parametrize("after", [5, 30, None])
+@pytest.mark.parametrize("after", [25, 45, None])
 def test_a_resumed_job_asks_a_model_nothing_that_is_in_its_log(
     cloud: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int | None
 ) -> None:
