@@ -18,7 +18,7 @@ from engine.preview import Preview
 from engine.rehearsal import Rehearsal
 from engine.verify import Verification
 from workspace.errors import UsageError, WorkspaceError
-from workspace.events import BeliefHeld, JobCleanedUp, JobStarted, QuarantineTolerated, UndoStarted
+from workspace.events import BeliefHeld, JobCleanedUp, JobPurged, JobStarted, QuarantineTolerated, UndoStarted
 from workspace.log import Workspace
 from workspace.paths import JobPaths
 from workspace.state import state_at
@@ -207,9 +207,11 @@ def begin_job(workspace: Workspace, request: JobRequest, job: str, source: Dsn, 
 
 
 def refuse_over(workspace: Workspace) -> None:
-    """UsageError for a job that was taken back, or is being, or was cleaned up: it can't go on."""
-    if next(workspace.events(types=[JobCleanedUp]), None) is not None:
-        state_at(workspace).belief.refuse_cleaned_up()
+    """UsageError for a job that was taken back, or is being, or was purged or cleaned up: it can't go on."""
+    if next(workspace.events(types=[JobPurged, JobCleanedUp]), None) is not None:
+        state = state_at(workspace)
+        state.refuse_purged()
+        state.belief.refuse_cleaned_up()
     undone = (e.event for e in workspace.events(types=[UndoStarted]) if isinstance(e.event, UndoStarted))
     if any(event.whole for event in undone):
         job = workspace.paths.job

@@ -1,8 +1,7 @@
 """What a column holds, in figures: counts, ranges, shapes, and which traits of the trade its values show.
 
 A profile is made from a bounded sample and from counts that the server made. `facts` is what goes into the
-log: it must never hold a person's values, so samples appear there as shapes; only short value lists (picklists)
-appear in words.
+log: it must never hold a person's values, so all values appear there as shapes.
 """
 
 from __future__ import annotations
@@ -129,7 +128,7 @@ class ColumnProfile:
         return self.rows > 0 and not self.nulls and not self.blanks and not self.capped and self.distinct == self.rows
 
     def facts(self) -> dict[str, Any]:
-        """The profile as JSON for the log: no values but those of a picklist, samples as shapes."""
+        """The profile as JSON for the log: values as shapes, those of a picklist with their counts."""
         return {
             "type": self.column.type,
             "rows": self.rows,
@@ -138,14 +137,13 @@ class ColumnProfile:
             "distinct": self.distinct,
             "distinct_is_capped": self.capped,
             "lengths": [self.shortest, self.longest],
-            "range": [self.minimum, self.maximum] if self.column.kind not in (Kind.TEXT, Kind.OTHER) else [],
+            "range": [shape(self.minimum), shape(self.maximum)]
+            if self.column.kind not in (Kind.TEXT, Kind.OTHER)
+            else [],
             "shapes": [list(s) for s in self.shapes],
-            "top": [list(t) for t in self.top[:30]] if self.picklist and not self._personal() else [],
+            "top": [[shape(value), count] for value, count in self.top[:30]] if self.picklist else [],
             "traits": {k: round(v, 3) for k, v in self.traits.items() if v >= 0.005},
         }
-
-    def _personal(self) -> bool:
-        return any(self.trait(t) > 0.2 for t in ("email", "phone", "uuid"))
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ from agent.matter import EXPRESSIONS, NONE, SQL
 from agent.zones import check_zone
 from engine.syntax import parse_expression
 from workspace.errors import UsageError
-from workspace.events import DecisionMade, QuestionAnswered, QuestionAsked
+from workspace.events import DecisionMade, JobPurged, QuestionAnswered, QuestionAsked
 from workspace.log import Workspace
+from workspace.state import state_at
 
 
 def _pairs(text: str) -> dict[str, str]:
@@ -115,6 +116,8 @@ def answer_question(workspace: Workspace, question: str, answer: Any, by: str = 
 
     Returns the question. Raises UsageError where there is no such open question or the answer is none of those;
     ExpressionError for an expression that does not parse."""
+    if next(workspace.events(types=[JobPurged]), None) is not None:
+        state_at(workspace).refuse_purged()
     waiting = open_questions(workspace)
     named = [q for q in waiting if q.id == question] or [q for q in waiting if q.subject == question]
     found = named[0] if named else None

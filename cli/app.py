@@ -12,6 +12,7 @@ import sys
 import warnings
 
 from cli.secrets import BETTER_WAYS, hide_passwords
+from workspace.disk import owner_only
 from workspace.errors import PackhorseError
 
 
@@ -36,7 +37,14 @@ def main() -> None:
 
 
 def run(arguments: list[str], debug: bool = False) -> int:
-    """The exit code of one command; errors are printed on stderr, never raised unless `debug`."""
+    """The exit code of one command; errors are printed on stderr, never raised unless `debug`.
+
+    Whatever it writes is for its owner alone: people's records may be in it, and libraries of ours go by the umask."""
+    with owner_only():
+        return _run(arguments, debug)
+
+
+def _run(arguments: list[str], debug: bool) -> int:
     try:
         # late, after the process title is masked
         from cli.verbs import UsageProblem, execute

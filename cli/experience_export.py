@@ -33,6 +33,7 @@ def write_owned(output: Path, document: str) -> None:
     """A file of the owner's alone, until they hand it on."""
     try:
         with os.fdopen(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
+            os.fchmod(out.fileno(), 0o600)  # of one that was there
             out.write(document)
     except OSError as error:
         raise UsageError(f"cannot be written: {error.strerror}", where=str(output)) from None

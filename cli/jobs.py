@@ -18,7 +18,7 @@ def jobs(as_json: AsJson = False) -> int:
     """List the jobs under this folder, the newest last.
 
     JSON: `jobs`, a list of objects with `job`, `source`, `target`, `state` (running, paused, done, failed, waiting,
-    interrupted, stopped, undone, cleaned up, drafted, previewed, declined, unreadable), `phase`, `started_at`, `last_at`, `read`, `loaded`, `quarantined`,
+    interrupted, stopped, undone, cleaned up, purged, drafted, previewed, declined, unreadable), `phase`, `started_at`, `last_at`, `read`, `loaded`, `quarantined`,
     `questions`, `exit_code`, `error`.
     """
     base = here()

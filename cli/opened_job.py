@@ -33,8 +33,8 @@ def opened_job(
     stop: Callable[[], bool],
     check: Check | None = None,
 ) -> Iterator[Context]:
-    """The job as the engine works on it, under the latest plan of its log. UsageError where it has none, or was
-    cleaned up. `check` holds the plan against both systems; as for a load without it."""
+    """The job as the engine works on it, under the latest plan of its log. UsageError where it has none, was
+    purged or cleaned up. `check` holds the plan against both systems; as for a load without it."""
     from engine.plan import parse_plan
 
     with Workspace.open(paths) as workspace:
@@ -42,6 +42,7 @@ def opened_job(
     belief, before = state.belief, state.progress
     if not belief.plan:
         raise UsageError(f"job {paths.job!r} has no plan yet", advice=f"migrate resume {paths.job} drafts one")
+    state.refuse_purged()
     belief.refuse_cleaned_up()
     plan = parse_plan(belief.plan, f"plan version {belief.plan_version} of {paths.job}")
     dsns = job_dsn("source", source, belief), job_dsn("target", target, belief)

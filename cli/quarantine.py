@@ -148,7 +148,9 @@ def _state(job: str | None) -> tuple[JobPaths, State]:
 def _made(output: Path) -> int:
     """The file, made anew: the rows are people's records, for their owner alone."""
     try:
-        return os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        made = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        os.fchmod(made, 0o600)  # of one that was there, before anything is in it
+        return made
     except OSError as error:
         raise UsageError(f"cannot be written: {error.strerror}", where=str(output)) from None
 

@@ -93,7 +93,10 @@ def _with_examples(paths: JobPaths, source: str | None, target: str | None) -> R
     from engine.value_changes import value_changes
 
     with Workspace.open(paths) as workspace:
-        belief = state_at(workspace).belief
+        state = state_at(workspace)
+    belief = state.belief
+    if state.progress.purged_at is not None:
+        return _made(paths, f"Not looked at: the job was purged on {state.progress.purged_at:%Y-%m-%d}.")
     if lock_holder(paths):
         return _made(paths, "Not looked at: the job was at work when this report was written.")
     if not belief.plan or belief.cleaned_up:

@@ -20,6 +20,7 @@ from cli.init import init
 from cli.inspect import inspect
 from cli.jobs import jobs
 from cli.preview import preview
+from cli.purge import purge
 from cli.quarantine_retry import drop, retry
 from cli.rehearse import rehearse
 from cli.report import report
@@ -78,6 +79,7 @@ app.command()(report)
 app.command()(undo)
 app.command()(sync)
 app.command()(cleanup)
+app.command()(purge)
 app.command()(doctor)
 app.add_typer(dsn.app, name="dsn")
 app.add_typer(model.app, name="model")

@@ -80,8 +80,10 @@ class Cleanup:
             return
         if not known or target.cleaned_up():
             raise UsageError(f"the target holds no records of the job {paths.job}", where=target.dsn)
+        progress = state_at(workspace).progress
+        self._purged = progress.purged_at is not None
         if not unverified:
-            _refuse_open(state_at(workspace).progress, paths.job)
+            _refuse_open(progress, paths.job)
         target.prepare()
         target.lease(paths.job, target.source_of_job())
 
@@ -150,15 +152,16 @@ class Cleanup:
                             self._stop_if_asked()
                             writer.write_batch(batch)
             held = place.with_name(f"{place.stem}-quarantine.jsonl")
-            with _whole(held) as out:
-                count = 0
-                for row in quarantined_rows(self._target, self._paths.job):
-                    out.write(json.dumps(row.to_dict()).encode() + b"\n")
-                    count += 1
+            count = 0
+            if not self._purged:  # its raw rows were to go
+                with _whole(held) as out:
+                    for row in quarantined_rows(self._target, self._paths.job):
+                        out.write(json.dumps(row.to_dict()).encode() + b"\n")
+                        count += 1
         except PermissionError as error:
             raise UsageError(f"cannot be written: {error.strerror}", where=str(place)) from None
         if not count:
-            held.unlink()
+            held.unlink(missing_ok=True)
         rows = counted(place)
         if rows != self._target.owned_rows():
             raise JobFailedError(

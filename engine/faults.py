@@ -35,6 +35,14 @@ RETRY_POINTS = (
     "retry between passes",
 )
 CLEANUP_POINTS = ("cleanup exported", "cleanup before commit", "cleanup after commit")
+PURGE_POINTS = (
+    "purge begun",
+    "purge log:40",
+    "purge told",
+    "purge log forgotten",
+    "purge file removed",
+    "purge file removed:3",
+)
 SYNC_POINTS = (
     "sync begun",
     "sync parts written",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 
@@ -18,6 +19,8 @@ from engine.stage import part_path
 from engine.transform import execute
 from workspace.events import PartStaged
 from workspace.paths import JobPaths
+
+_FEW_WORDS = 6
 
 QUARANTINE = pa.schema([(name, pa.string()) for name in ("row", "key", "field", "code", "signature", "detail", "raw")])
 
@@ -110,7 +113,7 @@ def refused_rows(
         constraint = next((u for u in entity.target.unique_keys if u.name == error.constraint), None)
         key_out = next((f for f in entity.target.foreign_keys if f.name == error.constraint), None)
         field = error.column or ", ".join(constraint.columns if constraint else key_out.columns if key_out else ())
-        about = error.constraint or _without_values(error.message).removeprefix(f"{error.code} ")
+        about = error.constraint or _without_values(error.message, raw).removeprefix(f"{error.code} ")
         for name, value in zip(
             QUARANTINE.names,
             (str(n), key, field, error.code, f"{field or entity.name}: {error.code} {about}", error.message, raw),
@@ -120,9 +123,19 @@ def refused_rows(
     return pa.table(out, schema=QUARANTINE)
 
 
-def _without_values(message: str) -> str:
-    """What a server says, without the value that it quotes: a signature holds none."""
-    return re.sub(r"[0-9]+", "9", re.sub(r'".*"', '"…"', message.split(":")[0]))[:80]
+def _without_values(message: str, raw: str) -> str:
+    """What a server says, without what it quotes and without words of the row (`raw`, JSON), which a trigger may name as
+    they are: a signature holds no value."""
+    said = re.sub(r'".*"', '"…"', message.split(":")[0])
+    of_row = {word for value in json.loads(raw).values() for word in _words(value)}
+    said = re.sub(r"\w+", lambda found: "…" if found[0].casefold() in of_row else found[0], said)
+    return re.sub(r"[0-9]+", "9", said)[:80]
+
+
+def _words(value: object) -> list[str]:
+    """The words of a value that could be a name, a code, a number; long texts have words of everybody's."""
+    words = re.findall(r"\w+", str(value).casefold()) if value is not None else []
+    return [word for word in words if len(word) > 2] if len(words) <= _FEW_WORDS else []
 
 
 def without(rows: pa.Table, numbers: set[int]) -> pa.Table:

@@ -59,6 +59,7 @@ def transform_part(duck: duckdb.DuckDBPyConnection, query: Query, part: Path, ou
         counts = count_part(duck, temporary)
         with disk_errors():
             with temporary.open("rb") as file:
+                os.fchmod(file.fileno(), 0o600)  # a worker elsewhere has an umask of its own
                 os.fsync(file.fileno())
             temporary.rename(out)
     except BaseException:

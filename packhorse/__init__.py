@@ -2,7 +2,8 @@
 
 What `migrate preview --plan` and `migrate run --plan --yes` do, for those who would rather script. A job lies where the
 command looks for it, so `migrate status`, `quarantine`, `verify` and `undo` work on one that a script ran. Never prints,
-asks, or changes what the process does with signals and warnings.
+asks, or changes what the process does with signals and warnings. While `preview` and `run` work, the process's umask is
+077: what a job writes is for its owner alone.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from engine.plan import load_plan as _read
 from engine.preview import Cluster, EntityPreview, Preview, RowShown
 from engine.tolerance import clusters
 from engine.verify import EntityVerified
+from workspace.disk import owner_only
 from workspace.errors import (
     CatalogueError,
     ConnectError,
@@ -152,7 +154,8 @@ def preview(
     JobLockedError), JobFailedError where the source is lost, InterruptedJobError when `stop` said so.
     """
     asked = _request(plan, job, source, target, folder, ledger_schema, dry_run=True)
-    shown = run_job(asked, progress=progress, stop=stop).preview
+    with owner_only():
+        shown = run_job(asked, progress=progress, stop=stop).preview
     assert shown is not None
     return shown
 
@@ -188,7 +191,9 @@ def run(
     asked = _request(
         plan, job, source, target, folder, ledger_schema, dry_run=False, tolerate=tolerate, executor=executor
     )
-    return _done(asked, run_job(asked, progress=progress, stop=stop))
+    with owner_only():
+        ended = run_job(asked, progress=progress, stop=stop)
+    return _done(asked, ended)
 
 
 def _request(

@@ -115,6 +115,7 @@ EVENTS: dict[type[ev.Event], st.SearchStrategy[Any]] = {
     ev.Interrupted: st.builds(ev.Interrupted, st.sampled_from(["SIGINT", "SIGTERM"])),
     ev.Verified: st.builds(ev.Verified, st.booleans(), facts),
     ev.JobFinished: st.builds(ev.JobFinished, text, st.integers(0, 130)),
+    ev.JobPurged: st.builds(ev.JobPurged, count, count, count, st.booleans(), text),
     ev.UndoStarted: st.builds(ev.UndoStarted, st.just("") | name, st.none() | st.integers(0, 600)),
     ev.BatchUndone: st.builds(
         ev.BatchUndone, name, st.integers(0, 600), st.sampled_from([1, 2]), count, count, count, seconds, st.booleans()

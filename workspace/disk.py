@@ -1,8 +1,9 @@
-"""A full disk, told as what it is wherever files are written."""
+"""Files as they are written: for their owner alone, and a full disk told as what it is."""
 
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,3 +21,14 @@ def disk_errors() -> Iterator[None]:
                 "the disk is full", where=str(error.filename or ""), advice="free some space, then `migrate resume`"
             ) from None
         raise
+
+
+@contextmanager
+def owner_only() -> Iterator[None]:
+    """What this process makes in the block is for its owner alone, whatever the umask, libraries' files too. The umask
+    is the process's: it holds for all threads."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)

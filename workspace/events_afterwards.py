@@ -1,5 +1,5 @@
 """Events of what is done with a job once its rows are loaded: taken back, its quarantine driven once more, its records
-taken out of the target."""
+taken out of the target, its files purged."""
 
 from __future__ import annotations
 
@@ -127,3 +127,17 @@ class JobCleanedUp(Event):
     crosswalk: Text
     schema_gone: bool = False
     recovered: bool = False
+
+
+@dataclass(frozen=True, config=CONFIG)
+class JobPurged(Event):
+    """Record values are no longer in the log, and what else of the job's files holds any goes: so many `files` of so
+    many `bytes`. `events` of the log lost values in their places. `unsettled` where questions or rows in quarantine were
+    open, or the job wasn't done and verified. `by` whom, `user on host`. From here on the job can't go on."""
+
+    type: ClassVar[str] = "job_purged"
+    files: Count = 0
+    bytes: Count = 0
+    events: Count = 0
+    unsettled: bool = False
+    by: Text = ""

@@ -1,4 +1,5 @@
-"""The log of one job: typed events in SQLite, only ever appended, each durable before it is relied on.
+"""The log of one job: typed events in SQLite, only ever appended, each durable before it is relied on. Once a job is
+purged, record values go out of its events (`Workspace.thin`); no event does.
 
 One process writes (it holds the job's lock, `workspace.lock`); any number read, live. The file itself refuses
 changes to what it holds. It must grow with batches and decisions, never with rows.
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 
 from workspace.database import Schema, connect, damaged, transaction, translated
-from workspace.errors import WorkspaceError
+from workspace.errors import JobLockedError, WorkspaceError
 from workspace.events import Event, event_from_json, event_to_json
 from workspace.paths import JobPaths
 
@@ -83,6 +84,48 @@ class Workspace:
                 last = cursor.lastrowid or 0
             return last
 
+    def thin(self, thinned: Callable[[Event], Event], then: Callable[[int], Sequence[Event]]) -> int:
+        """Puts `thinned` of each event in its place and appends what `then` says of how many that changed: all in one
+        transaction. Returns that number. Whoever reads the log meanwhile sees it as it was, or as it is then.
+
+        The only way that an event ever changes, for values that have to go; positions, times and types stay. What was
+        there before is gone from the file after `forget`.
+        """
+        if not self.writable:
+            raise RuntimeError("this workspace was opened to read")
+        changed = 0
+        with self._use() as connection:
+            connection.execute("PRAGMA secure_delete = ON")
+            with transaction(connection):
+                for trigger in _REFUSE_CHANGES:
+                    connection.execute(f"DROP TRIGGER IF EXISTS {trigger}")
+                for entry in self.events():
+                    after = thinned(entry.event)
+                    if after != entry.event:
+                        connection.execute(
+                            "UPDATE event SET body = ? WHERE position = ?", (event_to_json(after), entry.position)
+                        )
+                        changed += 1
+                _refuse_changes_to_events(connection)
+                at = datetime.now(UTC).isoformat(timespec="microseconds")
+                for event in then(changed):
+                    row = (at, event.type, event_to_json(event))
+                    connection.execute("INSERT INTO event (at, type, body) VALUES (?, ?, ?)", row)
+        return changed
+
+    def forget(self) -> None:
+        """Leaves nothing in the file and its WAL of what events held before `thin`. JobLockedError where a reader keeps
+        the WAL; DiskFullError (it takes the room of the log once more)."""
+        with self._use() as connection:
+            connection.execute("PRAGMA secure_delete = ON")
+            connection.execute("VACUUM")
+            busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            raise JobLockedError(
+                "another process keeps reading this workspace", where=str(self.paths.database),
+                advice=f"end it, then: migrate purge {self.paths.job}",
+            )  # fmt: skip
+
     def events(
         self,
         start: int = 1,
@@ -146,11 +189,13 @@ def _keep_events(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE INDEX event_by_type ON event (type, position)")
 
 
+_REFUSE_CHANGES = {f"event_refuses_{verb.lower()}": verb for verb in ("UPDATE", "DELETE")}
+
+
 def _refuse_changes_to_events(connection: sqlite3.Connection) -> None:
-    for verb in ("UPDATE", "DELETE"):
+    for trigger, verb in _REFUSE_CHANGES.items():
         connection.execute(
-            f"CREATE TRIGGER event_refuses_{verb.lower()} BEFORE {verb} ON event"
-            " BEGIN SELECT raise(ABORT, 'the log is append-only'); END"
+            f"CREATE TRIGGER {trigger} BEFORE {verb} ON event BEGIN SELECT raise(ABORT, 'the log is append-only'); END"
         )
 
 

@@ -22,7 +22,7 @@ def ask_to_pause(paths: JobPaths) -> None:
         with contextlib.suppress(FileExistsError):  # asked before
             descriptor = os.open(paths.pause, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             try:
-                os.write(descriptor, _signature().encode())
+                os.write(descriptor, (this_user() + "\n").encode())
             finally:
                 os.close(descriptor)
     except OSError as error:
@@ -50,9 +50,10 @@ def who_paused(paths: JobPaths) -> str:
         return ""
 
 
-def _signature() -> str:
+def this_user() -> str:
+    """Who is at work here, for others to read: `user on host`."""
     try:
         who = getpass.getuser()
     except (KeyError, OSError):  # a user without a name, as in some containers
         who = f"user {os.getuid()}"
-    return f"{who} on {socket.gethostname()}\n"
+    return f"{who} on {socket.gethostname()}"

@@ -24,6 +24,7 @@ from workspace.events import (
     Interrupted,
     JobFinished,
     JobPaused,
+    JobPurged,
     JobStarted,
     JobWentOn,
     PartStaged,
@@ -105,7 +106,8 @@ class Progress:
     `verified` is None before a verification and after a batch that came later; `outcome` and `exit_code` are
     those of the last command that ended by itself, None while one runs or after it was killed. `taken_back` from
     when all that the job wrote began to be taken back: such a job can't go on. `paused_at` is since when it waits because somebody asked it
-    to, None while it doesn't, and `paused_process` the process that does.
+    to, None while it doesn't, and `paused_process` the process that does. `purged_at` is since when record values are gone
+    from its files, None while they are there: such a job can't go on either.
     """
 
     started_at: datetime | None = None
@@ -127,6 +129,7 @@ class Progress:
     taken_back: bool = False
     paused_at: datetime | None = None
     paused_process: str = ""
+    purged_at: datetime | None = None
 
     @property
     def counts(self) -> Counts:
@@ -240,6 +243,8 @@ class Progress:
                 return replace(self, paused_at=at, paused_process=event.process)
             case JobWentOn():
                 return replace(self, paused_at=None)
+            case JobPurged():
+                return replace(self, purged_at=self.purged_at or at)
             case _:
                 return self
 
@@ -272,6 +277,7 @@ class Progress:
             "exit_code": self.exit_code,
             "taken_back": self.taken_back,
             "paused_at": _text(self.paused_at),
+            "purged_at": _text(self.purged_at),
         }
 
 

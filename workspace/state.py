@@ -11,7 +11,7 @@ from typing import Any
 
 from workspace.belief import Belief
 from workspace.difference import Difference, compare
-from workspace.errors import WorkspaceError
+from workspace.errors import UsageError, WorkspaceError
 from workspace.experience import Experience
 from workspace.log import Entry, Workspace
 from workspace.progress import Progress
@@ -25,6 +25,16 @@ class State:
     progress: Progress = field(default_factory=Progress)
     experience: Experience = field(default_factory=Experience)
     position: int = 0
+
+    def refuse_purged(self) -> None:
+        """UsageError for a job that was purged: what it would go on with is gone."""
+        if self.progress.purged_at is not None:
+            job = self.belief.job
+            raise UsageError(
+                f"the job {job} was purged on {self.progress.purged_at:%Y-%m-%d}: without its stage it can't be resumed, "
+                "previewed, verified, retried or synced any more", where=f"job {job}",
+                advice=f"migrate status {job} and migrate report {job} still show its accounts",
+            )  # fmt: skip
 
     def apply(self, entry: Entry) -> State:
         """The state after the next event. Raises ValueError for an event that isn't the next."""

@@ -24,10 +24,12 @@ _BY_CODE = {0: "done", 3: "done", 4: "waiting", 130: "interrupted"}
 
 def job_state(progress: Progress, holder: str | None) -> str:
     """running, paused (it runs, and waits because somebody asked it to; not yet where a killed process did so), done, failed, waiting (for a person), interrupted, stopped (killed, or never ended), undone (taken
-    back), cleaned up (its records taken out of the target), or, where no row was to move, drafted, previewed,
+    back), cleaned up (its records taken out of the target), purged (record values taken out of its files), or, where no row was to move, drafted, previewed,
     declined, rehearsed or piloted."""
     if holder:
         return "paused" if progress.paused_at and progress.paused_process == holder else "running"
+    if progress.purged_at is not None:
+        return "purged"
     if progress.exit_code is None:
         return "stopped"
     return _BY_OUTCOME.get(progress.outcome or "") or _BY_CODE.get(progress.exit_code, "failed")

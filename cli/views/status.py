@@ -35,6 +35,10 @@ def show(console: Console, job: str, state: State, holder: str | None) -> None:
     console.print(f"  {visible(state.belief.source)} -> {visible(state.belief.target)}")
     dates = progress.to_dict()
     console.print(f"  started {short_time(dates['started_at'])}, last event {short_time(dates['last_at'])} (UTC)")
+    if progress.purged_at is not None:
+        console.print(
+            f"  purged {progress.purged_at:%Y-%m-%d %H:%M:%S} (UTC): its stage and record values are gone; what follows are its accounts"
+        )
     if progress.entities:
         console.print()
         show_entities(console, progress)
@@ -89,6 +93,9 @@ def show_entities(console: Console, progress: Progress) -> None:
 def next_commands(job: str, progress: Progress, holder: str | None) -> list[str]:
     """What a person may type next, the most useful first."""
     state = job_state(progress, holder)
+    if state == "purged":
+        cleanup = [f"migrate cleanup {job}        takes its records out of the target"]
+        return [f"migrate report {job}", *(cleanup if progress.outcome != "cleaned up" else [])]
     lines = []
     if progress.open_questions:
         lines.append(f"migrate answer {job}       {len(progress.open_questions)} questions wait for you")
