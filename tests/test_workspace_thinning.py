@@ -44,8 +44,8 @@ CASES: list[tuple[ev.Event, ev.Event]] = [
         ev.FeedbackGiven("preview", "partly", {"rows": 2}, [{"signature": "s", "count": 2, "example": "Ann"}]),
         ev.FeedbackGiven("preview", "partly", {"rows": 2}, [{"signature": "s", "count": 2}]),
     ),
-    (ev.RetryMade("a batch", 1, "lost 'Ann' 77"), ev.RetryMade("a batch", 1, "lost 'aaa' 99")),
-    (ev.JobFinished("failed: no 'Ann'", 1), ev.JobFinished("failed: no 'aaa'", 1)),
+    (ev.RetryMade("a batch", 1, "lost 'Ann' 77"), ev.RetryMade("a batch", 1, "lost 'Aaa' 9")),
+    (ev.JobFinished("failed: no 'Ann'", 1), ev.JobFinished("failed: no 'Aaa'", 1)),
     (ev.JobFinished("done", 0), ev.JobFinished("done", 0)),
     (
         ev.Verified(False, {"entities": [{"entity": "c", "read": 3, "problems": ["source key Ann", "source key Bo"]}]}),
