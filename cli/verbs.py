@@ -19,6 +19,7 @@ from cli.explain import explain
 from cli.init import init
 from cli.inspect import inspect
 from cli.jobs import jobs
+from cli.observed import observed
 from cli.preview import preview
 from cli.purge import purge
 from cli.quarantine_retry import drop, retry
@@ -61,9 +62,9 @@ def _migrate(
     """Carry a company's records out of a legacy CRM and into a cloud database."""
 
 
-app.command()(run)
-app.command()(resume)
-app.command()(rehearse)
+app.command()(observed(run))
+app.command()(observed(resume))
+app.command()(observed(rehearse))
 app.add_typer(plan.app, name="plan")
 app.command()(preview)
 app.command()(jobs)
@@ -74,10 +75,10 @@ quarantine.app.command("retry")(retry)
 quarantine.app.command("drop")(drop)
 app.add_typer(quarantine.app, name="quarantine")
 app.command()(answer)
-app.command()(verify)
+app.command()(observed(verify))
 app.command()(report)
-app.command()(undo)
-app.command()(sync)
+app.command()(observed(undo))
+app.command()(observed(sync))
 app.command()(cleanup)
 app.command()(purge)
 app.command()(doctor)

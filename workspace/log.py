@@ -19,6 +19,7 @@ from types import TracebackType
 from workspace.database import Schema, connect, damaged, transaction, translated
 from workspace.errors import JobLockedError, WorkspaceError
 from workspace.events import Event, event_from_json, event_to_json
+from workspace.listening import tell
 from workspace.paths import JobPaths
 
 _CHUNK = 500  # events a read; no read transaction stays open between two, so that the WAL can be folded in
@@ -76,12 +77,17 @@ class Workspace:
         if not self.writable:
             raise RuntimeError("this workspace was opened to read")
         rows = [(each.type, event_to_json(each)) for each in (event, *more)]
-        with self._use() as connection, transaction(connection):
-            at = datetime.now(UTC).isoformat(timespec="microseconds")
-            last = 0
-            for type_, body in rows:
-                cursor = connection.execute("INSERT INTO event (at, type, body) VALUES (?, ?, ?)", (at, type_, body))
-                last = cursor.lastrowid or 0
+        with self._use() as connection:
+            at, last = datetime.now(UTC), 0
+            with transaction(connection):
+                for type_, body in rows:
+                    cursor = connection.execute(
+                        "INSERT INTO event (at, type, body) VALUES (?, ?, ?)",
+                        (at.isoformat(timespec="microseconds"), type_, body),
+                    )
+                    last = cursor.lastrowid or 0
+            first = last - len(more)
+            tell(self.paths, [Entry(first + i, at, each) for i, each in enumerate((event, *more))])
             return last
 
     def thin(self, thinned: Callable[[Event], Event], then: Callable[[int], Sequence[Event]]) -> int:
