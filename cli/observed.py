@@ -13,12 +13,13 @@ from typing import Annotated, Any
 
 import typer
 
+from cli.options import here
 from cli.signals import INTERRUPTED
 from cli.views.output import on_stderr
 from workspace.errors import PackhorseError
 from workspace.listening import listening
 from workspace.log import Entry
-from workspace.paths import JobPaths
+from workspace.paths import JobPaths, find_job
 
 On = Annotated[
     list[str] | None,
@@ -37,6 +38,7 @@ LogFile = Annotated[
         help="Append a JSON line for each event of the job, as it is recorded; no record values stand in it.",
     ),
 ]
+_MAKE_JOBS = ("run", "rehearse")
 _OPTIONS = {"on": On, "log_file": LogFile}
 
 
@@ -66,6 +68,10 @@ class End:
         self.code = 0
         self.error: BaseException | None = None
         self.paths: JobPaths | None = None
+        if job is not None or verb not in _MAKE_JOBS:
+            with contextlib.suppress(PackhorseError):
+                self.paths = find_job(here(), job)
+                self.job = self.paths.job
 
     def __call__(self, paths: JobPaths, entries: Sequence[Entry]) -> None:
         """Learns of the job from what it records."""
