@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -18,6 +21,7 @@ from tests.cli_runner import migrate, migrate_here
 from tests.plain_job import SECRET, write_systems
 from tests.workspace_events import EVENTS, logs
 from workspace.events import EVENT_TYPES, Event, JobFinished, PhaseStarted, RetryMade, Verified
+from workspace.listening import listening
 from workspace.log import Workspace
 from workspace.paths import JobPaths
 
@@ -87,7 +91,7 @@ def test_a_log_begun_later_tells_what_comes_and_another_jobs_lines_are_left(tmp_
     assert (tmp_path / "log.jsonl").stat().st_mode & 0o777 == 0o600
     kept = (tmp_path / "log.jsonl").read_text().splitlines()[4:]
     found = [json.loads(line) for line in kept]
-    assert [line["position"] for line in found if "position" in line][0] == before + 1
+    assert next(line["position"] for line in found if "position" in line) == before + 1
     assert found[0]["phase"] == "verify"
 
 
@@ -101,24 +105,17 @@ def test_an_error_stands_there_by_its_code(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["-", ".", "no/such/folder/log", "/dev/null", "fifo"])
 def test_what_cannot_be_a_log_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    import os
-
     monkeypatch.chdir(tmp_path)
     os.mkfifo("fifo")
     migrate_here("run", "a", "b", "--log-file", name).refused("PH-101", "--log-file")
 
 
 def test_a_full_disk_is_a_note_and_the_job_goes_on(tmp_path: Path) -> None:
-    import resource
-    import subprocess
-    import sys
-
     run = write_systems(tmp_path, rows=50)
     code = (
         "import cli.log_file as f; f.LogFile._put = lambda *a, **k: (_ for _ in ()).throw(OSError(28, 'No space left'));"
         f"import sys; sys.argv = ['migrate', *{[*run, '--log-file', 'log.jsonl']!r}]; from cli.app import main; main()"
     )
-    assert resource
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("note: the log file lacks lines") == 1
@@ -180,8 +177,6 @@ def test_levels() -> None:
 def test_two_logs_of_one_job_are_told_apart(tmp_path: Path) -> None:
     paths = JobPaths(tmp_path, "night")
     log = LogFile(str(tmp_path / "log.jsonl"))
-    from workspace.listening import listening
-
     with listening(log):
         for place in (paths, paths.rehearsal):
             if place is not paths:
