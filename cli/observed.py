@@ -85,7 +85,7 @@ def _told(verb: str, on: list[str], log_file: str | None, job: str | None) -> It
         stack.enter_context(listening(end))
         goals = []
         if on:
-            from cli.notice import goals_of
+            from cli.goals import goals_of
 
             goals = goals_of(on)
         log = None
