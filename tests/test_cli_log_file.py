@@ -138,6 +138,7 @@ TEXTS = {
     "sync_started": {"deletes", "edited", "redriven"},
     "piloted": {"pilot"},
     "job_paused": {"by", "process"},
+    "job_purged": {"by"},
 }
 """What each event shows besides its numbers; `entity` stands in most. A field of a new event belongs here once it was
 asked whether a record value can ever stand in it."""
