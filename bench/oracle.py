@@ -16,7 +16,7 @@ from rapidfuzz import fuzz
 
 from agent.kinds_apart import entity_name
 from agent.models.protocol import NONE_OF_THESE, Choice, Price, Prompt, Text
-from bench.plan_score import Schema, base_table, reads
+from bench.plan_score import Schema, base_table, carries, reads
 from bench.scenarios import Scenario
 from engine.plan import EntityPlan
 from workspace.errors import ModelError, UsageError
@@ -25,6 +25,8 @@ Errors = Literal["independent", "correlated", "near", "overconfident"]
 ERRORS: tuple[Errors, ...] = get_args(Errors)
 _TABLE = re.compile(r"^Which table of the target do the [\d,]+ rows of (.+) go to\?$")
 _ROWS = re.compile(r"^Rows of (.+) with a mark in .+ stay behind: `where: ")
+_BESIDE = re.compile(r" where |, the ")
+_PARTS = re.compile(r"(?: \* \d+)? \+ ")
 _VALUE = re.compile(r"^Which label means the same as the value\? Field (.+)\.([^.]+)\.$")
 
 
@@ -57,16 +59,17 @@ class OracleModel:
         self._quality, self._seed, self._scenario = quality, seed, scenario
         self.name = f"oracle {quality.right:g} {quality.errors}"
         self.worth: float | None = 0.99 if quality.errors == "overconfident" else quality.right
-        self._columns: dict[str, list[frozenset[str]]] = {}
+        self._columns: dict[str, list[tuple[frozenset[str], frozenset[str]]]] = {}
         self._entities: dict[str, list[EntityPlan]] = {}
         self._value_maps = scenario.gold().value_maps
         for entity in scenario.gold().entities.values():
             for known_as in (base_table(entity), entity_name(base_table(entity), entity.to)):
                 self._entities.setdefault(known_as, []).append(entity)
             for column, field in entity.fields.items():
-                drawn = reads(field.expression, entity, schema) if not field.constant else frozenset[str]()
-                names = frozenset(c.rpartition(".")[2] for c in drawn)
-                self._columns.setdefault(f"{entity.to}.{column}", []).append(names)
+                both = (reads, carries) if not field.constant else ()
+                drawn = [_names(each(field.expression, entity, schema)) for each in both]
+                if drawn:
+                    self._columns.setdefault(f"{entity.to}.{column}", []).append((drawn[0], drawn[1]))
             self._columns.setdefault(base_table(entity), [])
 
     def choose(self, prompt: Prompt, options: Sequence[str]) -> Choice:
@@ -104,11 +107,10 @@ class OracleModel:
             wanted = self._said(prompt, options)
             return options.index(wanted) if wanted in options else none
         columns = self._columns.get(prompt.match.new_field, [])
-        for place, option in enumerate(options):
-            named = frozenset(option.split(" where ")[0].split(", the ")[0].split(" + "))
-            if any(names and named == names for names in columns):
-                return place
-        return none
+        offered = [frozenset(_PARTS.split(_BESIDE.split(o)[0])) for o in options]
+        # the whole, or what the value is made of: the country of a telephone number is found by rules
+        right = [i for i, named in enumerate(offered) if any(made and made <= named <= read for read, made in columns)]
+        return max(right, key=lambda i: len(offered[i]), default=none)
 
     def _said(self, prompt: Prompt, options: Sequence[str]) -> str | None:
         """What the gold plan says of a table, of rows that stay behind or of a value; None for anything else."""
@@ -125,3 +127,8 @@ class OracleModel:
                     label = known.get(prompt.data.strip().casefold())
                     return None if label is None else str(label)
         return None
+
+
+def _names(columns: frozenset[str]) -> frozenset[str]:
+    """Without their tables; the name itself may hold dots."""
+    return frozenset(column.partition(".")[2] or column for column in columns)

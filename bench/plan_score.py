@@ -13,7 +13,7 @@ nor a silent error.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlglot
@@ -171,6 +171,30 @@ def base_table(entity: EntityPlan) -> str:
 def reads(expression: str, entity: EntityPlan, schema: Schema) -> frozenset[str]:
     """The columns of source tables (`contacts.email`) that an expression of the entity draws on."""
     return _read(expression, _origins(entity, schema))[0]
+
+
+def carries(expression: str, entity: EntityPlan, schema: Schema) -> frozenset[str]:
+    """Those of the columns that an expression reads which its value is made of: not the country that a telephone number is read
+    by, nor the type that a CASE asks for, nor what is fallen back on."""
+    tree = sqlglot.parse_one(expression, dialect="duckdb")
+    origins = _origins(entity, schema)
+    names = frozenset(column.name for column in _carried(tree))
+    return frozenset().union(*(origins.get(name, frozenset({name})) for name in names))
+
+
+def _carried(node: exp.Expression) -> Iterator[exp.Column]:
+    if isinstance(node, exp.Column):
+        yield node
+        return
+    parts: Iterable[exp.Expression] = node.iter_expressions()
+    if isinstance(node, exp.Case):
+        parts = [branch.args["true"] for branch in node.args["ifs"]]
+    elif isinstance(node, exp.Coalesce):
+        parts = [node.this]
+    elif isinstance(node, exp.Anonymous):  # a domain function: what it reads comes first
+        parts = node.expressions[:1]
+    for part in parts:
+        yield from _carried(part)
 
 
 def _meanings(plan: Plan, schema: Schema) -> dict[Place, _Meaning]:

@@ -204,6 +204,15 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
     (left,) = execute(duck, "SELECT count(*) FROM kept WHERE old_id IN (SELECT old_id FROM carried)")[0]
     if left:
         notes.append(f"{left:,} rows were left as they are by a sync: edited in the target, or gone from the source")
+    stays = execute(
+        duck,
+        "SELECT count(*) FROM (SELECT key FROM staged GROUP BY key HAVING count(*) = 1) s JOIN held h ON h.key = s.key "
+        "JOIN carried c ON c.old_id = s.key WHERE c.found_hash IS NOT NULL AND c.merged = 'f'",
+    )[0][0]
+    if stays:
+        notes.append(
+            f"{stays:,} rows in quarantine also stand in the target, as they were before their newer version failed"
+        )
     loaded = execute(
         duck,
         # A row in quarantine that an earlier job loaded stays in the target as it was, and counts once.

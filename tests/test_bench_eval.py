@@ -10,7 +10,7 @@ import pytest
 import agent.job
 from agent.job import run_job
 from agent.job_request import JobRequest
-from agent.models.protocol import NONE_OF_THESE, Prompt
+from agent.models.protocol import Match, NONE_OF_THESE, Prompt
 from bench.ablation import REFUSED, without
 from bench.eval_compare import compare
 from bench.eval_curve import chart, points
@@ -131,6 +131,27 @@ def test_the_oracle_knows_tables_and_values_too_where_it_is_right() -> None:
     value = "Which label means the same as the value? Field Deals.phase."
     assert said(value, "Qualification", "won", "qualifying", NONE_OF_THESE) == "qualifying"
     assert said(value, "no such stage", "won", "qualifying", NONE_OF_THESE) == NONE_OF_THESE
+
+
+@pytest.mark.parametrize(
+    ("scenario", "field", "offered", "wanted"),
+    [
+        ("zoho/export", "contact_person.mobile", ["Phone", "Mobile", "Mailing Country"], "Mobile"),  # phone(x, country)
+        ("zoho/export", "contact_person.company_id", ["id", "Account Name.id"], "Account Name.id"),  # a dot in the name
+        ("suitecrm/instance", "calls.contact_id", ["parent_type", "parent_id"], "parent_id"),  # CASE ... THEN parent_id
+        (
+            "suitecrm/instance", "calls.duration_minutes",
+            ["duration_minutes", "duration_hours * 60 + duration_minutes"], "duration_hours * 60 + duration_minutes",
+        ),
+        ("suitecrm/instance", "calls.duration_minutes", ["duration_minutes", "duration_hours"], NONE_OF_THESE),
+        ("hubspot/portal", "users.name", ["firstname", "firstname + lastname", "lastname"], "firstname + lastname"),
+    ],
+)  # fmt: skip
+def test_the_oracle_knows_what_a_value_is_made_of(scenario: str, field: str, offered: list[str], wanted: str) -> None:
+    (found,) = scenarios(scenario)
+    oracle = OracleModel(found, {"Contacts": ["id", "Account Name.id", "Mobile"]}, Quality(1.0))
+    options = [*offered, NONE_OF_THESE]
+    assert options[oracle.choose(Prompt("", "", match=Match(field)), options).index] == wanted
 
 
 def test_the_curve_has_a_point_a_quality_and_leaves_other_settings_out() -> None:

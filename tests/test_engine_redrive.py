@@ -92,7 +92,9 @@ def test_a_row_that_the_new_field_fails_on_stays_and_is_in_quarantine(
         ("6", "required"),
     ]
     assert cloud.execute("SELECT name, city, born FROM persons WHERE id = 3").fetchall() == [("Cy", "nowhere", None)]
-    reconciled(job)
+    found = next(e for e in reconciled(job).entities if e.entity == "people")
+    assert (found.loaded, found.quarantined) == (4, 2)
+    assert any(note.startswith("1 rows in quarantine also stand in the target") for note in found.notes)
 
 
 def test_what_a_person_edited_meanwhile_stays_and_gets_the_new_fields(
