@@ -10,7 +10,7 @@ import pytest
 import agent.job
 from agent.job import run_job
 from agent.job_request import JobRequest
-from agent.models.protocol import Match, NONE_OF_THESE, Prompt
+from agent.models.protocol import NONE_OF_THESE, Match, Prompt
 from bench.ablation import REFUSED, without
 from bench.eval_compare import compare
 from bench.eval_curve import chart, points
