@@ -50,6 +50,8 @@ MEASURES: tuple[Measure, ...] = (
     Measure("questions per 100 decisions", lambda r: r.asked, lambda r: (r.decided + r.asked) / 100, "{:.1f}"),
     Measure("of them needed", lambda r: r.needed, lambda r: r.asked),
     Measure("faults made good", lambda r: r.recovered, lambda r: r.faults),
+    Measure("questions for each of the first job", lambda r: r.asked, lambda r: r.asked_before, "{:.2f}"),
+    Measure("model calls for each of the first job", lambda r: r.calls, lambda r: r.calls_before, "{:.2f}"),
     Measure("model calls per 1,000 rows", lambda r: r.calls, lambda r: r.rows / 1000, "{:.1f}"),
     Measure("model tokens per 1,000 rows", lambda r: r.tokens, lambda r: r.rows / 1000, "{:.0f}"),
     Measure("of those read from the prefix cache", lambda r: r.cached_tokens, lambda r: r.prompt_tokens),

@@ -15,6 +15,8 @@ from agent.models.catalogue import EMBEDDED
 from bench.ablation import read_ablations
 from bench.evaluate import Result, Setting, evaluate
 from bench.oracle import OracleModel, Quality
+from bench.plan_score import Schema
+from bench.renamed import renamed
 from bench.scenarios import Scenario
 from connectors.dsn import open_source
 from sample_data.servers import PostgresServer
@@ -40,11 +42,18 @@ def cells(scenarios: Sequence[Scenario], settings: Sequence[Setting], repeats: i
     return [Cell(s, setting, n) for s in scenarios for setting in settings for n in range(1, repeats + 1)]
 
 
-def setting(model: str | None, oracle: str | None, autonomy: float, ablate: str | None = None) -> Setting:
+_APART = 1000
+"""How far the seed of a second job is from the first one's."""
+
+
+def setting(
+    model: str | None, oracle: str | None, autonomy: float, ablate: str | None = None, second: bool = False
+) -> Setting:
     """The setting that the options of a command name. UsageError where they contradict each other."""
     chosen = _decider(model, oracle, autonomy)
     parts = read_ablations(ablate, model, oracle)
-    return replace(chosen, name=" without ".join([chosen.name, *sorted(parts)]), ablate=parts)
+    name = " without ".join([chosen.name, *sorted(parts)]) + (", second job" if second else "")
+    return replace(chosen, name=name, ablate=parts, second=second)
 
 
 def _decider(model: str | None, oracle: str | None, autonomy: float) -> Setting:
@@ -108,9 +117,23 @@ def read_results(path: Path) -> Iterator[tuple[tuple[str, str, int], Result]]:
 def _run(cell: Cell, server: PostgresServer) -> Result:
     folder = Path(tempfile.mkdtemp(prefix="packhorse-eval-"))
     try:
+        if cell.setting.second:
+            return _second(cell, server, folder)
         return evaluate(cell.scenario, cell.setting, server, folder, _deciders(cell, folder), cell.repeat)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _second(cell: Cell, server: PostgresServer, folder: Path) -> Result:
+    """A job, and what came of the one after it: over the same system under other names, with other rows, and with what
+    the first had learnt."""
+    jobs, lessons = (folder / "first", folder / "second"), folder / "experience"
+    for each in jobs:
+        each.mkdir()
+    first = evaluate(cell.scenario, cell.setting, server, jobs[0], _deciders(cell, jobs[0]), cell.repeat, lessons)
+    again = replace(cell, scenario=renamed(cell.scenario, _schema(jobs[0]), cell.repeat), repeat=cell.repeat + _APART)
+    result = evaluate(again.scenario, again.setting, server, jobs[1], _deciders(again, jobs[1]), again.repeat, lessons)
+    return replace(result, calls_before=first.calls, asked_before=first.asked)
 
 
 def _deciders(cell: Cell, folder: Path) -> Deciders | None:
@@ -119,9 +142,15 @@ def _deciders(cell: Cell, folder: Path) -> Deciders | None:
         return None
 
     def opened() -> tuple[OracleModel, None]:
-        source = open_source(f"sqlite:///{folder / 'source.db'}")
-        schema = {name: [c.name for c in t.columns] for name, t in source.catalogue().tables.items()}
-        source.close()
-        return OracleModel(cell.scenario, schema, quality, cell.repeat), None
+        return OracleModel(cell.scenario, _schema(folder), quality, cell.repeat), None
 
     return opened
+
+
+def _schema(folder: Path) -> Schema:
+    """The columns of the old system that a scenario made in a folder, by table."""
+    source = open_source(f"sqlite:///{folder / 'source.db'}")
+    try:
+        return {name: [c.name for c in table.columns] for name, table in source.catalogue().tables.items()}
+    finally:
+        source.close()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import shutil
 import signal
 import time
 from collections import Counter
@@ -48,13 +47,15 @@ MOST_ROUNDS = 8
 @dataclass(frozen=True)
 class Setting:
     """How jobs are run. `model` is as `--model` has it; an oracle of `quality` takes its place. `ablate` names the parts
-    that are switched off."""
+    that are switched off. With `second`, what is looked at is a second job, which has the experience of a first over
+    the same system under other names."""
 
     name: str
     model: str | None = "none"
     autonomy: float = AUTONOMY
     quality: Quality | None = None
     ablate: frozenset[str] = frozenset()
+    second: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Result:
     draft, `extra` where it has none; `rungs` counts (right, wrong) decisions by rung; `decided` are all decisions of
     the draft, `strayed` rows in the end in a table where the gold output has none of that source row, `asked` its questions, of which `needed` ones had a forced answer that was wrong. `value_f1` and
     `exact_rows` are of the target in the end. `faults` and `recovered` count what went wrong on the way and what
-    was made good."""
+    was made good. Of a second job, `calls_before` and `asked_before` are the first one's."""
 
     scenario: str
     family: str
@@ -95,6 +96,8 @@ class Result:
     model_seconds: float = 0.0
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
+    calls_before: int = 0
+    asked_before: int = 0
 
     @property
     def silent_errors(self) -> int:
@@ -113,8 +116,10 @@ def evaluate(
     folder: Path,
     deciders: Deciders | None = None,
     seed: int = 1,
+    experience: Path | None = None,
 ) -> Result:
-    """Runs a scenario in an empty folder; what came of it. Never raises for what the job did wrong."""
+    """Runs a scenario in an empty folder; what came of it. Lessons are looked up and kept in the folder `experience`,
+    or forgotten. Never raises for what the job did wrong."""
     started = time.monotonic()
     maker = Maker(scenario, folder, seed)
     scenario.records().make(maker, **scenario.options)
@@ -122,7 +127,7 @@ def evaluate(
     database = server.new_database()
     try:
         database.run(scenario.file("target.sql").read_text(encoding="utf-8"))
-        with _own_experience(folder), without(setting.ablate):
+        with _own_experience(experience or folder / "experience"), without(setting.ablate):
             return _Evaluation(scenario, setting, database, maker, folder, deciders).run(started)
     finally:
         server.drop(database)
@@ -329,9 +334,9 @@ def _by_rung(scored: PlanScore | None, made: list[DecisionMade], gold: Plan) -> 
 
 @contextmanager
 def _own_experience(folder: Path) -> Iterator[None]:
-    """No lessons from elsewhere, and none left behind."""
+    """No lessons but those in a folder."""
     before = os.environ.get("PACKHORSE_DATA_HOME")
-    os.environ["PACKHORSE_DATA_HOME"] = str(folder / "experience")
+    os.environ["PACKHORSE_DATA_HOME"] = str(folder)
     try:
         yield
     finally:
@@ -339,4 +344,3 @@ def _own_experience(folder: Path) -> Iterator[None]:
             del os.environ["PACKHORSE_DATA_HOME"]
         else:
             os.environ["PACKHORSE_DATA_HOME"] = before
-        shutil.rmtree(folder / "experience", ignore_errors=True)

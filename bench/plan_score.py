@@ -182,11 +182,11 @@ def carries(expression: str, entity: EntityPlan, schema: Schema) -> frozenset[st
     return frozenset().union(*(origins.get(name, frozenset({name})) for name in names))
 
 
-def _carried(node: exp.Expression) -> Iterator[exp.Column]:
+def _carried(node: exp.Expr) -> Iterator[exp.Column]:
     if isinstance(node, exp.Column):
         yield node
         return
-    parts: Iterable[exp.Expression] = node.iter_expressions()
+    parts: Iterable[exp.Expr] = node.iter_expressions()
     if isinstance(node, exp.Case):
         parts = [branch.args["true"] for branch in node.args["ifs"]]
     elif isinstance(node, exp.Coalesce):

@@ -21,6 +21,10 @@ Oracle = Annotated[
     str | None, typer.Option("--oracle", help="A decider that is right so often, and how it errs: 0.9 or 0.9,near.")
 ]
 Ablate = Annotated[str | None, typer.Option("--ablate", help="Switch parts of the harness off: ladder,experience.")]
+Second = Annotated[
+    bool,
+    typer.Option("--second-job", help="Score a second job with the experience of a first: the same system, most columns renamed."),
+]  # fmt: skip
 Autonomy = Annotated[float, typer.Option("--autonomy", min=0.5, max=1.0, help="As for `migrate run`.")]
 Repeat = Annotated[int, typer.Option("--repeat", min=1, help="How often, each time with other rows.")]
 Output = Annotated[
@@ -37,6 +41,7 @@ def evaluate(
     model: Model = None,
     oracle: Oracle = None,
     ablate: Ablate = None,
+    second: Second = False,
     autonomy: Autonomy = AUTONOMY,
     repeat: Repeat = 1,
     output: Output = None,
@@ -65,7 +70,7 @@ def evaluate(
             view.listed(on_stdout(), found)
         return 0
     before = [r for _, r in read_results(compare)] if compare is not None else None
-    chosen = setting(model, oracle, autonomy, ablate)
+    chosen = setting(model, oracle, autonomy, ablate, second)
     progress = view.progress(on_stderr())
     results = list(run_cells(cells(found, [chosen], repeat), output, progress))
     if as_json:

@@ -65,6 +65,11 @@ class Scenario:
         """`family/short`."""
         return f"{self.family}/{self.short}"
 
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """SQL that the old system is changed by, once its rows are in."""
+        return ()
+
     def file(self, name: str) -> Path:
         """A file of the scenario's own folder, or of its family's."""
         own = HERE / self.family / self.short / name

@@ -125,6 +125,8 @@ class Maker:
 
     def close(self) -> None:
         """Writes what is left: the old system and the truth."""
+        for statement in self.scenario.statements:
+            self._connection.execute(statement)
         self._connection.commit()
         self._connection.close()
         self._export()
