@@ -32,6 +32,7 @@ from agent.match import FieldMatch, match_fields
 from agent.matter import SQL, Matter
 from agent.models.protocol import Encoder, Model
 from agent.places import Places, place_tables
+from agent.remembered import Remembered
 from agent.rivals import FieldCandidate
 from agent.structure import Relation, Structure, beliefs, find_structure, relation_sql
 from agent.survey import Survey, likeness, survey
@@ -188,7 +189,10 @@ class _Drafter:
             self._filter(name, found)
         skip = set(table.primary_key) if identity != "none" else set()
         self._constants(name, table, skip)
-        for match in match_fields(relation, table, self._to, skip=frozenset(skip), alike=likeness(sample)):
+        remembered = Remembered(self._experience, relation.main)
+        for match in match_fields(
+            relation, table, self._to, skip=frozenset(skip), alike=likeness(sample), remembered=remembered
+        ):
             self._field(name, relation, table, match)
 
     def _filter(self, name: str, found: Filter) -> None:

@@ -42,6 +42,7 @@ def field_matter(entity: str, relation: Relation, table: Table, match: FieldMatc
         must=match.required,
         exists=match.candidates[0].strength if match.candidates else None,
         match=Match(wanted, values=values),
+        recalled=match.recalled,
     )
 
 
@@ -66,7 +67,7 @@ def _option(candidate: FieldCandidate, relation: Relation) -> Option:
     evidence = dict(candidate.evidence)
     if origin is not None and origin.through:
         evidence["through"] = origin.through
-    return Option(candidate.answer, candidate.label, candidate.confidence, evidence, lesson)
+    return Option(candidate.answer, candidate.label, candidate.confidence, evidence, lesson, candidate.unaided)
 
 
 def is_mapped_enum(match: FieldMatch) -> bool:

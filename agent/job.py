@@ -25,6 +25,7 @@ from agent.job_request import (
     too_many,
 )
 from agent.ladder import Budget, Ladder
+from agent.learnt import learn_decisions
 from agent.loop import Loop, last_plan
 from agent.models.protocol import Encoder, Model
 from agent.plan_versions import began_with_plan, begun_entities, frozen, keep_beside_log
@@ -376,6 +377,8 @@ class Run:
             if self._experience is not None:
                 self._experience.record("failure", applied.signature, applied.remedy, held)
             self.workspace.record(LessonLearnt(applied.signature, applied.remedy, held))
+        if held:
+            learn_decisions(self._experience, self.workspace)
 
     # -- the end ----------------------------------------------------------------------------------
 

@@ -11,17 +11,17 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from agent.matter import NONE, Decision, Matter, Option
+from agent.learnt import learn_answer, lessons_of
+from agent.matter import NONE, Decision, Matter, Option, Rung
 from agent.models.calibration import levels_of
 from agent.models.protocol import NONE_OF_THESE, Choice, Encoder, Model, Price, Prompt
 from agent.reliability import after, could_settle, weighed
 from agent.swayed import could_sway, without_strange_texts
 from agent.view import question_prompt
 from workspace.errors import ModelError
-from workspace.events import DecisionMade, LessonLearnt, QuestionAnswered, QuestionAsked
+from workspace.events import DecisionMade, QuestionAnswered, QuestionAsked
 from workspace.experience_store import ExperienceStore
 from workspace.log import Workspace
-from workspace.signature import normalise
 
 AUTONOMY = 0.9
 """How sure a rung has to be, unless told otherwise: the share of its decisions that must be right."""
@@ -88,7 +88,7 @@ class Ladder:
         if known is not None:
             return known
         price, model_said = spent or Price(), ""
-        rungs: tuple[Callable[[Matter], Decision], ...] = (self._rule, self._from_experience)
+        rungs: tuple[Callable[[Matter], Decision], ...] = (self._evident,)
         if self.left_open(matter):
             model_said = str(self._asked[matter.id].evidence.get("model", ""))
         else:
@@ -133,31 +133,21 @@ class Ladder:
 
     # -- the rungs --------------------------------------------------------------------------------
 
-    def _rule(self, matter: Matter) -> Decision:
-        """The evidence leaves one answer, or leaves none."""
+    def _evident(self, matter: Matter) -> Decision:
+        """The evidence leaves one answer, or leaves none: a rule's decision, or experience's where it hangs on what jobs
+        before taught. Where the stakes are high, that alone is not enough."""
         best = max(matter.options, key=lambda o: o.weight, default=None)
         limit = self.threshold(matter)
         if best is not None and best.weight >= limit:
-            return Decision(matter.id, best.answer, "rule", best.weight, _reason(best))
+            alone = best.unaided is None or best.unaided >= limit
+            if alone or matter.stakes != "high":
+                rung: Rung = "rule" if alone else "experience"
+                return Decision(matter.id, best.answer, rung, best.weight, _reason(best))
         none = matter.none_weight if matter.none_weight is not None else 1 - (best.weight if best else 0.0)
         if none >= limit and not matter.must:
             nearest = f"; the nearest is {best.label} ({best.weight:.2f})" if best else ""
-            return Decision(matter.id, None, "rule", none, f"nothing comes near{nearest}")
-        return _undecided(matter)
-
-    def _from_experience(self, matter: Matter) -> Decision:
-        """The same question was met in jobs before, and the answer held."""
-        if self._experience is None or not matter.signature:
-            return _undecided(matter)
-        known = [normalise(o.lesson) for o in matter.options if o.lesson]
-        for option in matter.options:
-            if not option.lesson or known.count(normalise(option.lesson)) > 1:
-                continue  # a lesson that suits two options tells nothing
-            for lesson in self._experience.recall("match", option.lesson):
-                sure = 1 - (1 - option.weight) * (1 - lesson.trust)
-                if lesson.remedy == matter.signature and sure >= self.threshold(matter):
-                    why = f"held {lesson.held} of {lesson.tried} times before"
-                    return Decision(matter.id, option.answer, "experience", round(sure, 3), why)
+            said = "what looks right was wrong before" if matter.recalled else "nothing comes near"
+            return Decision(matter.id, None, "experience" if matter.recalled else "rule", none, said + nearest)
         return _undecided(matter)
 
     def _choose(self, matter: Matter) -> Decision:
@@ -280,9 +270,11 @@ class Ladder:
         """Puts the question to a person, once."""
         return self._ask(matter, price or Price(), "")
 
-    def record(self, matter: Matter, decision: Decision) -> Decision:
-        """Records a decision that another part of the agent came to."""
-        return self._record(matter, decision)
+    def record(
+        self, matter: Matter, decision: Decision, lessons: Sequence[dict[str, object]] | None = None
+    ) -> Decision:
+        """Records a decision that another part of the agent came to, and what it teaches."""
+        return self._record(matter, decision, lessons)
 
     def says(self, matter: Matter) -> Decision:
         """The model's own answer to a matter at its measured worth, recorded nowhere; open where it isn't sure."""
@@ -316,12 +308,15 @@ class Ladder:
 
     # -- what is kept -----------------------------------------------------------------------------
 
-    def _record(self, matter: Matter, decision: Decision) -> Decision:
+    def _record(
+        self, matter: Matter, decision: Decision, lessons: Sequence[dict[str, object]] | None = None
+    ) -> Decision:
         event = DecisionMade(
             id=matter.id, kind=matter.kind, subject=matter.subject, choice=decision.answer, rung=decision.rung,
             confidence=decision.confidence, candidates=_listed(matter), why=decision.why, calls=decision.price.calls,
             prompt_tokens=decision.price.prompt_tokens, answer_tokens=decision.price.answer_tokens,
             seconds=decision.price.seconds, cached_tokens=decision.price.cached_tokens,
+            lessons=list(lessons_of(matter, decision.answer) if lessons is None else lessons),
         )  # fmt: skip
         if matter.id in self._asked and matter.id not in self._answered:
             answered = QuestionAnswered(id=matter.id, answer=decision.answer or NONE, by=decision.rung)
@@ -341,12 +336,9 @@ class Ladder:
         self._answers.setdefault(event.id, []).append(event.answer)
 
     def _learn(self, matter: Matter, answer: str | None) -> None:
-        """A person's answer is a lesson for jobs to come, in words that hold no names or values of this one."""
-        option = matter.option(answer)
-        if self._experience is None or not matter.signature or option is None or not option.lesson:
-            return
-        self._experience.record("match", option.lesson, matter.signature, True)
-        self._workspace.record(LessonLearnt(signature=option.lesson, remedy=matter.signature, held=True))
+        """A person's answer is a lesson for jobs to come."""
+        if self._experience is not None and (answer is None or matter.option(answer) is not None):
+            learn_answer(self._experience, self._workspace, matter, answer)
 
 
 def _price(event: DecisionMade | QuestionAsked) -> Price:

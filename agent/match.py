@@ -8,7 +8,7 @@ rival to another. It ranks and explains; whether a candidate is sure enough is t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent.composites import composite_candidates
 from agent.conversions import Conversion, convert, quoted
@@ -16,6 +16,7 @@ from agent.lexicon import Meaning, column_meaning, nearness
 from agent.lexicon_words import MEANINGS
 from agent.meanings import readable, relation_meanings, table_meanings, understood
 from agent.profile import Reference
+from agent.remembered import Met, Remembered
 from agent.rivals import FieldCandidate, rank, weigh
 from agent.structure import Origin, Relation
 from connectors.protocols import Column, Kind, Table
@@ -29,12 +30,14 @@ _SHOWN = 6
 class FieldMatch:
     """The candidates of one target column, best first; `required` where the target takes no row without it.
 
-    `none_weight` is how likely no source column is right, given also the columns that nobody can read."""
+    `none_weight` is how likely no source column is right, given also the columns that nobody can read. `recalled` says
+    that jobs before took a column for wrong that looks right."""
 
     column: Column
     candidates: tuple[FieldCandidate, ...]
     required: bool
     none_weight: float = 0.0
+    recalled: bool = False
 
     @property
     def best(self) -> FieldCandidate | None:
@@ -49,13 +52,17 @@ def match_fields(
     *,
     skip: frozenset[str] = frozenset(),
     alike: Callable[[str, str], float] = lambda a, b: 0.0,
+    remembered: Remembered | None = None,
 ) -> tuple[FieldMatch, ...]:
     """The candidates of every writable column of `table`, drawn from `relation`.
 
     `entities` maps source tables to the target tables their rows go to. `skip` are columns filled otherwise
-    (the id, a constant). `alike` gives the share of rows in which two columns hold the same."""
+    (the id, a constant). `alike` gives the share of rows in which two columns hold the same;
+    `remembered` is what jobs before taught of the relation's table."""
     raw: dict[str, list[FieldCandidate]] = {}
     weak: dict[str, list[FieldCandidate]] = {}
+    met: dict[str, dict[str, Met]] = {}
+    names = [origin.name for origin in relation.columns]
     wanted = [c for c in table.columns if not c.generated and c.name not in skip]
     country = _country_of(relation)
     meanings, wanted_meanings = relation_meanings(relation), table_meanings(table)
@@ -74,6 +81,8 @@ def match_fields(
                 FieldCandidate(c.answer, c.label, c.columns, c.plan, c.strength, evidence=c.evidence)
                 for c in composite_candidates(relation, table, column)
             ]
+        met[column.name] = remembered.of(table, column, names) if remembered is not None else {}
+        found = [_recalled(candidate, met[column.name]) for candidate in found]
         found.sort(key=lambda c: (-c.strength, c.answer))
         raw[column.name] = [c for c in found if c.strength >= _FLOOR]
         weak[column.name] = [c for c in found if 0.05 <= c.strength < _FLOOR]
@@ -91,12 +100,26 @@ def match_fields(
             hidden = _hidden_reference(relation, claimed)
         else:
             found_hidden = _hidden(relation, meanings, table, column, claimed, understood(wanted_meanings[column.name]))
+            found_hidden = {n: h for n, h in found_hidden.items() if n not in met[column.name]}
             hidden = max(found_hidden.values(), default=0.0)
             if len(shown) < 3 and hidden > 0.1:
                 shown += _unread(relation, table, column, country, found_hidden, {c.answer for c in shown})
         required = not column.nullable and not column.has_default and not column.identity
-        out.append(FieldMatch(column, tuple(shown), required, round((1 - best) * (1 - hidden), 3)))
+        none = round((1 - best) * (1 - hidden), 3)
+        against = any(each.against for each in met[column.name].values())
+        out.append(FieldMatch(column, tuple(shown), required, none, against))
     return tuple(out)
+
+
+def _recalled(candidate: FieldCandidate, met: Mapping[str, Met]) -> FieldCandidate:
+    """The candidate with what jobs before taught of its column, where its values allow it."""
+    said = met.get(candidate.columns[0]) if len(candidate.columns) == 1 else None
+    if said is None or float(str(candidate.evidence.get("values_fit", 1.0))) < 0.5:
+        return candidate
+    kept = candidate.strength * (1 - said.share)
+    strength = kept if said.against else min(0.99, 1 - (1 - candidate.strength) * (1 - said.share))
+    evidence = {**candidate.evidence, "met_as_wrong" if said.against else "met": said.told}
+    return replace(candidate, strength=strength, evidence=evidence, unaided=candidate.strength)
 
 
 def _hidden(

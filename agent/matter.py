@@ -25,13 +25,15 @@ EXPRESSIONS = ("field", "required", "format")
 class Option:
     """One possible answer. `answer` is for the machine and stays the same from run to run; `label` is what a
     person and a model read; `weight` is the estimated probability that it is right, 0 to 1; `lesson` is the
-    signature under which experience keeps what this option was the answer to."""
+    signature under which experience keeps what this option was the answer to; `unaided` the weight without what
+    experience adds to it, None where it adds nothing."""
 
     answer: str
     label: str
     weight: float
     evidence: dict[str, object] = field(default_factory=dict)
     lesson: str = ""
+    unaided: float | None = None
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,8 @@ class Matter:
     `signature` is what experience keeps as the remedy (`people.given_name`); empty where it can't help. `holds` names what
     waits for the answer. `must` says that some answer has to be found: that there is none is for a person to
     say. `free` says that a person may answer with text of their own. `match` is the question in parts, where it
-    is about a column; its values are record values like `data`.
+    is about a column; its values are record values like `data`. `recalled` says that jobs before took options for wrong
+    that look right.
     """
 
     kind: str
@@ -60,6 +63,7 @@ class Matter:
     must: bool = False
     exists: float | None = None
     match: Match | None = None
+    recalled: bool = False
 
     @property
     def id(self) -> str:

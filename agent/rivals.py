@@ -16,6 +16,7 @@ class FieldCandidate:
     `answer` names it for good (`column:date_entered`); `plan` is what the plan's field would say; `strength`
     is how well it suits, 0 to 1, and `confidence` how likely it is right given its rivals. `evidence` tells
     why, in figures and words without record values. `needs` are questions that come first (`zone`, `values`).
+    `unaided` is the strength without what jobs before taught, None where they taught nothing.
     `selects` is (column, selector, value) where the column points at this table only for that value.
     """
 
@@ -28,6 +29,7 @@ class FieldCandidate:
     evidence: dict[str, object] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
     selects: tuple[str, str, str] | None = None
+    unaided: float | None = None
 
 
 def rank(meaning: Meaning) -> int:

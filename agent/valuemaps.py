@@ -18,7 +18,7 @@ from agent.models.protocol import Price
 from agent.profile import ColumnProfile
 from agent.value_lexicon import Hit, label_for, label_words, normal
 from workspace.experience_store import ExperienceStore
-from workspace.signature import value_map_signature
+from workspace.signature import normalise, value_map_signature
 
 _FEW = 4  # words; a value of more could tell a model what to say, and its answer has to stand without them
 _SHOWN = 80  # characters of a value in its question
@@ -94,7 +94,7 @@ def place_values(
     covered = sum(n for v, n in counts.items() if v in values) / total if total else 1.0
     direct = not unsure and all(v == label for v, label in values.items())
     matter = _matter(subject, labels, unsure)
-    _record(ladder, matter, values, rungs, covered, paid)
+    _record(ladder, matter, values, rungs, covered, paid, value_map_signature(column, list(labels)))
     if unsure:
         before = len(ladder.answers_to(matter.id))
         ladder.ask(matter, asking)
@@ -172,8 +172,9 @@ def _matter(subject: str, labels: tuple[str, ...], unsure: Mapping[str, tuple[in
 
 
 def _record(
-    ladder: Ladder, matter: Matter, values: dict[str, str | None], rungs: dict[str, str], covered: float, price: Price
-) -> None:
+    ladder: Ladder, matter: Matter, values: dict[str, str | None], rungs: dict[str, str], covered: float, price: Price,
+    signature: str,
+) -> None:  # fmt: skip
     """One decision a map, as JSON; the highest rung that it took. Recorded again only where it changed."""
     order = ["rule", "experience", "choose", "ask"]
     rung = max((rungs[v] for v in values), key=order.index, default="rule")
@@ -183,7 +184,12 @@ def _record(
     if made is not None and made.choice == choice:
         return
     by_rung = ", ".join(f"{list(rungs.values()).count(r)} by {r}" for r in order if r in rungs.values())
-    ladder.record(told, Decision(told.id, choice, rung, round(covered, 3), by_rung or "no value", price=price))  # type: ignore[arg-type]
+    chosen = {v: label for v, label in values.items() if rungs[v] == "choose" and label is not None}
+    remedy = json.dumps(dict(sorted(chosen.items())), ensure_ascii=False)
+    lessons: list[dict[str, object]] = (
+        [{"kind": "value_map", "signature": signature, "remedy": remedy}] if chosen else []
+    )
+    ladder.record(told, Decision(told.id, choice, rung, round(covered, 3), by_rung or "no value", price=price), lessons)  # type: ignore[arg-type]
 
 
 def _answered(ladder: Ladder, question: str, labels: tuple[str, ...]) -> dict[str, str]:
@@ -202,11 +208,20 @@ def _answered(ladder: Ladder, question: str, labels: tuple[str, ...]) -> dict[st
     return {k: v for k, v in said.items() if v in allowed}
 
 
+def _same_labels(a: str, b: str) -> bool:
+    """True where two signatures end in the same labels; long ones are cut off."""
+    ours, theirs = sorted((a.partition(" to ")[2], b.partition(" to ")[2]), key=len)
+    return ours == theirs or (len(ours) > 100 and theirs.startswith(ours))
+
+
 def _learnt(experience: ExperienceStore | None, column: str, labels: tuple[str, ...]) -> dict[str, str]:
     if experience is None:
         return {}
     out: dict[str, str] = {}
-    for lesson in experience.recall("value_map", value_map_signature(column, list(labels))):
+    signature = normalise(value_map_signature(column, list(labels)))
+    # the same labels mean the same, whatever the column is called
+    near = [each for each in experience.near("value_map", signature) if _same_labels(each.signature, signature)]
+    for lesson in [*experience.recall("value_map", signature), *near]:
         if lesson.trust < _TRUSTED:
             continue
         try:

@@ -162,7 +162,7 @@ class BeliefHeld(Event):
 class DecisionMade(Event):
     """A decision, the rung of the ladder that made it, and its price. `choice` is any JSON value; None stands
     for "none of these"; of the tokens of prompts, `cached_tokens` came from the model's prefix cache. Recorded once, it is
-    never asked for again."""
+    never asked for again. `lessons` are what it teaches once the job is verified: objects of `kind`, `signature`, `remedy`."""
 
     type: ClassVar[str] = "decision_made"
     id: Text
@@ -178,6 +178,7 @@ class DecisionMade(Event):
     answer_tokens: Count = 0
     seconds: Seconds = 0.0
     cached_tokens: Count = 0
+    lessons: FactsList = Field(default_factory=list)
 
 
 @dataclass(frozen=True, config=CONFIG)

@@ -1,0 +1,33 @@
+"""How alike two names are as they are written, whatever they mean: for a column that was met under nearly this name."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from rapidfuzz import fuzz
+
+_VOWELS = re.compile(r"(?<=\w)[aeiouyäöü]")
+_SHORTEST = 4  # letters; of fewer, half are alike by chance
+
+
+@lru_cache(maxsize=1 << 16)
+def alike(a: str, b: str) -> float:
+    """0 to 1 for two names as `column_pattern` writes them: 1 for the same, less for the same words in another order, for
+    one that holds the other, for one that is the other without its vowels, and for letters in common."""
+    if a == b:
+        return 1.0
+    shorter, longer = sorted((a, b), key=len)
+    if len(shorter) < _SHORTEST:
+        return 0.0
+    ordered = fuzz.token_sort_ratio(a.replace("_", " "), b.replace("_", " ")) / 100
+    found = max(fuzz.ratio(a, b) / 100, 0.95 * ordered)
+    if re.search(rf"(^|_){re.escape(shorter)}($|_)", longer):
+        found = max(found, 0.9)
+    if _bones(a) == _bones(b):
+        found = max(found, 0.9)
+    return found
+
+
+def _bones(name: str) -> str:
+    return _VOWELS.sub("", name)

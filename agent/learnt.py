@@ -1,0 +1,65 @@
+"""What a job teaches those to come: answers at once, and what was decided without a person once the job is verified.
+
+Lessons hold names of columns and tables and, of value maps, words of lists; no record's value. That a remedy held is
+counted once a job; that it failed, when a person says otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from agent.matter import Matter
+from agent.remembered import NOT
+from workspace.events import DecisionMade, LessonLearnt
+from workspace.experience_store import ExperienceStore, LessonKind
+from workspace.log import Workspace
+
+_LIKELY = 0.3  # an option below this was none to be wrong about
+_ALONE = ("rule", "experience", "choose")
+"""The rungs whose decisions nobody confirmed: what they teach waits for the job to be verified."""
+
+
+def lessons_of(matter: Matter, answer: str | None) -> list[dict[str, object]]:
+    """What a decision on a match teaches, as `DecisionMade.lessons` has it: where a column went or, if none of the options
+    was right, where those that looked likely did not go."""
+    if not matter.signature:
+        return []
+    option = matter.option(answer)
+    if answer is not None:
+        told = [(option.lesson, matter.signature)] if option is not None and option.lesson else []
+    else:
+        told = [(o.lesson, NOT + matter.signature) for o in matter.options if o.lesson and o.weight >= _LIKELY]
+    return [{"kind": "match", "signature": signature, "remedy": remedy} for signature, remedy in told]
+
+
+def learn_answer(store: ExperienceStore, workspace: Workspace, matter: Matter, answer: str | None) -> None:
+    """Keeps what a person's answer teaches, and counts against lessons that said otherwise."""
+    right = {(str(each["signature"]), str(each["remedy"])) for each in lessons_of(matter, answer)}
+    for signature, remedy in sorted(right):
+        store.record("match", signature, remedy, True)
+        workspace.record(LessonLearnt(signature, remedy, True))
+    for option in matter.options if matter.signature else ():
+        for remedy in (matter.signature, NOT + matter.signature):
+            wrong = (remedy == matter.signature) != (option.answer == answer)
+            if wrong and option.lesson and any(each.remedy == remedy for each in store.recall("match", option.lesson)):
+                store.record("match", option.lesson, remedy, False)
+                workspace.record(LessonLearnt(option.lesson, remedy, False))
+
+
+def learn_decisions(store: ExperienceStore | None, workspace: Workspace) -> None:
+    """Keeps what the job's decisions teach that nobody was asked about. For a job that was verified; given again, it
+    counts nothing twice."""
+    known, made = set[tuple[str, str]](), dict[str, DecisionMade]()
+    for entry in workspace.events(types=[DecisionMade, LessonLearnt]):
+        if isinstance(entry.event, LessonLearnt):
+            known.add((entry.event.signature, entry.event.remedy))
+        elif isinstance(entry.event, DecisionMade):
+            made[entry.event.id] = entry.event
+    for decision in made.values():
+        for told in decision.lessons if decision.rung in _ALONE else ():
+            signature, remedy = str(told["signature"]), str(told["remedy"])
+            if store is None or (signature, remedy) in known:
+                continue
+            known.add((signature, remedy))
+            store.record(cast(LessonKind, told["kind"]), signature, remedy, True)
+            workspace.record(LessonLearnt(signature, remedy, True))
