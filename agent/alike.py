@@ -23,9 +23,9 @@ def alike(a: str, b: str) -> float:
     ordered = fuzz.token_sort_ratio(a.replace("_", " "), b.replace("_", " ")) / 100
     found = max(fuzz.ratio(a, b) / 100, 0.95 * ordered)
     if re.search(rf"(^|_){re.escape(shorter)}($|_)", longer):
-        found = max(found, 0.9)
+        found = max(found, 0.96)
     if _bones(a) == _bones(b):
-        found = max(found, 0.9)
+        found = max(found, 0.96)
     return found
 
 

@@ -146,7 +146,9 @@ class _Drafter:
         found = beliefs(self._found.tables, self._structure)
         if found:
             self._workspace.record(*found)
-        self._places = place_tables(self._source, self._found, self._structure, self._ladder, self._workspace)
+        self._places = place_tables(
+            self._source, self._found, self._structure, self._ladder, self._workspace, self._experience
+        )
         self._structure, self._to = self._places.structure, self._places.to
         for done, name in enumerate(self._to):
             self._watch("match", name, done, len(self._to))
@@ -184,12 +186,12 @@ class _Drafter:
         if part is not None and part.where:
             self._used[name].add(part.told_by)
             self._loop.act(SetWhere(name, part.conditions))
-        found = row_filter(relation, table)
+        remembered = Remembered(self._experience, relation.main)
+        found = row_filter(relation, table, remembered)
         if found is not None:
             self._filter(name, found)
         skip = set(table.primary_key) if identity != "none" else set()
         self._constants(name, table, skip)
-        remembered = Remembered(self._experience, relation.main)
         for match in match_fields(
             relation, table, self._to, skip=frozenset(skip), alike=likeness(sample), remembered=remembered
         ):
@@ -197,7 +199,7 @@ class _Drafter:
 
     def _filter(self, name: str, found: Filter) -> None:
         """Leaves deleted rows behind; where a person has to say, the entity waits."""
-        matter = filter_matter(name, found)
+        matter = filter_matter(name, self._structure.relations[name].main, found)
         decision = self._ladder.decide(matter)
         if decision.open:
             self._waiting.setdefault(name, []).append(matter.id)

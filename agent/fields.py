@@ -67,7 +67,7 @@ def _option(candidate: FieldCandidate, relation: Relation) -> Option:
     evidence = dict(candidate.evidence)
     if origin is not None and origin.through:
         evidence["through"] = origin.through
-    return Option(candidate.answer, candidate.label, candidate.confidence, evidence, lesson, candidate.unaided)
+    return Option(candidate.answer, candidate.label, candidate.confidence, evidence, lesson, unaided=candidate.unaided)
 
 
 def is_mapped_enum(match: FieldMatch) -> bool:

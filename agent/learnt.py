@@ -14,21 +14,21 @@ from workspace.events import DecisionMade, LessonLearnt
 from workspace.experience_store import ExperienceStore, LessonKind
 from workspace.log import Workspace
 
-_LIKELY = 0.3  # an option below this was none to be wrong about
+_LIKELY = 0.15  # an option below this was none to be wrong about
 _ALONE = ("rule", "experience", "choose")
 """The rungs whose decisions nobody confirmed: what they teach waits for the job to be verified."""
 
 
 def lessons_of(matter: Matter, answer: str | None) -> list[dict[str, object]]:
-    """What a decision on a match teaches, as `DecisionMade.lessons` has it: where a column went or, if none of the options
-    was right, where those that looked likely did not go."""
-    if not matter.signature:
+    """What a decision on a match teaches, as `DecisionMade.lessons` has it: where a column went, and where those did not go
+    that looked likely."""
+    if answer is not None and matter.option(answer) is None:
         return []
-    option = matter.option(answer)
-    if answer is not None:
-        told = [(option.lesson, matter.signature)] if option is not None and option.lesson else []
-    else:
-        told = [(o.lesson, NOT + matter.signature) for o in matter.options if o.lesson and o.weight >= _LIKELY]
+    told = [
+        (o.lesson, remedy if o.answer == answer else NOT + remedy)
+        for o in matter.options
+        if o.lesson and (remedy := o.remedy or matter.signature) and (o.answer == answer or o.weight >= _LIKELY)
+    ]
     return [{"kind": "match", "signature": signature, "remedy": remedy} for signature, remedy in told]
 
 
@@ -38,12 +38,14 @@ def learn_answer(store: ExperienceStore, workspace: Workspace, matter: Matter, a
     for signature, remedy in sorted(right):
         store.record("match", signature, remedy, True)
         workspace.record(LessonLearnt(signature, remedy, True))
-    for option in matter.options if matter.signature else ():
-        for remedy in (matter.signature, NOT + matter.signature):
-            wrong = (remedy == matter.signature) != (option.answer == answer)
-            if wrong and option.lesson and any(each.remedy == remedy for each in store.recall("match", option.lesson)):
-                store.record("match", option.lesson, remedy, False)
-                workspace.record(LessonLearnt(option.lesson, remedy, False))
+    for option in matter.options:
+        remedy = option.remedy or matter.signature
+        for said in (remedy, NOT + remedy) if option.lesson and remedy else ():
+            if (said == remedy) != (option.answer == answer) and any(
+                each.remedy == said for each in store.recall("match", option.lesson)
+            ):
+                store.record("match", option.lesson, said, False)
+                workspace.record(LessonLearnt(option.lesson, said, False))
 
 
 def learn_decisions(store: ExperienceStore | None, workspace: Workspace) -> None:

@@ -25,7 +25,8 @@ EXPRESSIONS = ("field", "required", "format")
 class Option:
     """One possible answer. `answer` is for the machine and stays the same from run to run; `label` is what a
     person and a model read; `weight` is the estimated probability that it is right, 0 to 1; `lesson` is the
-    signature under which experience keeps what this option was the answer to; `unaided` the weight without what
+    signature under which experience keeps what this option was the answer to, `remedy` how it calls the option (empty: the
+    matter's own `signature`); `unaided` the weight without what
     experience adds to it, None where it adds nothing."""
 
     answer: str
@@ -33,6 +34,7 @@ class Option:
     weight: float
     evidence: dict[str, object] = field(default_factory=dict)
     lesson: str = ""
+    remedy: str = ""
     unaided: float | None = None
 
 

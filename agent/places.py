@@ -17,6 +17,7 @@ from agent.survey import Survey
 from agent.tables import table_matter
 from agent.unplaced import Unplaced
 from connectors.protocols import Source
+from workspace.experience_store import ExperienceStore
 from workspace.log import Workspace
 
 
@@ -32,7 +33,14 @@ class Places:
     unsorted: dict[str, str] = field(default_factory=dict)
 
 
-def place_tables(source: Source, found: Survey, structure: Structure, ladder: Ladder, workspace: Workspace) -> Places:
+def place_tables(
+    source: Source,
+    found: Survey,
+    structure: Structure,
+    ladder: Ladder,
+    workspace: Workspace,
+    experience: ExperienceStore | None,
+) -> Places:
     """Decides it, table by table; links last, by what they join."""
     places = Places(structure)
     candidates = match_tables(found, structure)
@@ -41,10 +49,10 @@ def place_tables(source: Source, found: Survey, structure: Structure, ladder: La
         if _set_apart(places, source, found, ladder, workspace, name, ways):
             del candidates[name]
     for name, those in candidates.items():
-        _place(places, source, found, ladder, name, those)
+        _place(places, source, found, ladder, experience, name, those)
     for name, those in match_links(found, places.structure, places.to).items():
         if those:
-            _place(places, source, found, ladder, name, those)
+            _place(places, source, found, ladder, experience, name, those)
     return places
 
 
@@ -77,10 +85,11 @@ def _take_kinds(places: Places, source: Source, found: Survey, name: str, kinds:
 
 
 def _place(
-    places: Places, source: Source, found: Survey, ladder: Ladder, name: str, candidates: tuple[TableCandidate, ...]
-) -> None:
+    places: Places, source: Source, found: Survey, ladder: Ladder, experience: ExperienceStore | None, name: str,
+    candidates: tuple[TableCandidate, ...],
+) -> None:  # fmt: skip
     """Gives a table its place; a person may answer with several kinds that nothing showed."""
-    matter = table_matter(name, candidates, found.tables[name])
+    matter = table_matter(name, candidates, found.tables[name], experience)
     decision = ladder.decide(matter)
     if decision.answer is not None and matter.option(decision.answer) is None:
         kinds = known_kinds(decision.answer, name, found)

@@ -16,6 +16,8 @@ from workspace.signature import match_signature, normalise
 
 NOT = "not "
 """How the remedy of a lesson begins that says where a column's values did not go."""
+MARK = "a mark of rows that stay behind"
+"""The remedy of a lesson on a column that `where` asks for."""
 _NEAR = 0.75  # names less alike than this tell nothing of each other
 _APART = 0.08  # a name that is as much like another column's teaches nothing of either
 
@@ -39,9 +41,15 @@ class Remembered:
 
     def of(self, table: Table, column: Column, names: Sequence[str]) -> dict[str, Met]:
         """By source column, out of `names`, what was met before of it and this target column."""
+        return self._met(match_signature(table.name, column.name), names)
+
+    def marks(self, names: Sequence[str]) -> dict[str, Met]:
+        """By source column, out of `names`, what was met before of it as a mark of rows that stay behind."""
+        return self._met(MARK, names)
+
+    def _met(self, wanted: str, names: Sequence[str]) -> dict[str, Met]:
         if self._store is None:
             return {}
-        wanted = match_signature(table.name, column.name)
         found: dict[str, Met] = {}
         nearest: dict[str, tuple[float, str]] = {}
         for name in names:

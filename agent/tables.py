@@ -14,9 +14,11 @@ from agent.lexicon import column_meaning, table_meaning, words
 from agent.matter import Matter, Option
 from agent.meanings import readable
 from agent.profile import TableProfile
+from agent.remembered import MARK, NOT, Met, Remembered
 from agent.structure import Relation
 from connectors.protocols import Kind, Table
-from workspace.signature import column_pattern
+from workspace.experience_store import ExperienceStore
+from workspace.signature import column_pattern, match_signature
 
 _COPIES = {
     "old",
@@ -45,23 +47,34 @@ class Filter:
     column: str
     share: float  # of the rows in the sample that stay
     sure: bool  # the column's name says deleted, and not that its rows were put away
+    met: Met | None = None  # what is remembered of the column
 
 
-def table_matter(name: str, candidates: tuple[TableCandidate, ...], profile: TableProfile) -> Matter:
+def table_matter(
+    name: str, candidates: tuple[TableCandidate, ...], profile: TableProfile, experience: ExperienceStore | None
+) -> Matter:
     """Where the rows of a source table go."""
     copied = bool(_COPIES & set(words(name)))
-    options = tuple(
-        Option(
-            c.table, c.table, c.confidence * (0.6 if copied else 1.0),
-            {**c.evidence, **({"against": "named like a copy"} if copied else {})}, column_pattern(name),
-        )
-        for c in candidates
-    )  # fmt: skip
+    options = tuple(_table_option(name, candidate, copied, experience) for candidate in candidates)
     return Matter(
         "entity", name, f"Which table of the target do the {profile.rows:,} rows of {name} go to?", options,
-        none_weight=0.5 if not readable(table_meaning(name)) else None if candidates else 0.97, signature=column_pattern(candidates[0].table) if candidates else "",
+        none_weight=0.5 if not readable(table_meaning(name)) else None if candidates else 0.97,
         evidence={"rows": profile.rows, "columns": list(profile.columns)[:40]}, holds=(name,),
     )  # fmt: skip
+
+
+def _table_option(name: str, found: TableCandidate, copied: bool, experience: ExperienceStore | None) -> Option:
+    lesson, remedy = column_pattern(name), column_pattern(found.table)
+    weight, unaided = found.confidence * (0.6 if copied else 1.0), None
+    evidence = {**found.evidence, **({"against": "named like a copy"} if copied else {})}
+    for met in experience.recall("match", lesson) if experience is not None else ():
+        if met.remedy == remedy:
+            evidence["met"] = f"met before and held {met.held} of {met.tried} times"
+            weight, unaided = 1 - (1 - weight) * (1 - met.likely), weight
+        elif met.remedy == NOT + remedy:
+            evidence["met_as_wrong"] = f"met before and held {met.held} of {met.tried} times"
+            weight, unaided = weight * (1 - met.likely), weight
+    return Option(found.table, found.table, round(min(0.99, weight), 3), evidence, lesson, remedy, unaided)
 
 
 def id_for(profile: TableProfile, table: Table, shared: bool) -> str:
@@ -81,37 +94,49 @@ def id_for(profile: TableProfile, table: Table, shared: bool) -> str:
     return "keep" if not shared else "uuid5"
 
 
-def row_filter(relation: Relation, table: Table) -> Filter | None:
-    """The filter on a mark of deletion, where the target has no place for it; None where there is none."""
+def row_filter(relation: Relation, table: Table, remembered: Remembered) -> Filter | None:
+    """The filter on a mark of deletion, where the target has no place for it; None where there is none. What was such a
+    mark in jobs before is one here, whatever it is called."""
     if any(column_meaning(c.name, table.name).core & {"deleted", "deleted_at"} for c in table.columns):
         return None
+    marks = remembered.marks([origin.name for origin in relation.columns])
     for origin in relation.columns:
         meaning = column_meaning(origin.name, relation.holds)
-        profile = origin.profile
-        if origin.through or not profile.filled or meaning.qualifiers:
+        profile, met = origin.profile, marks.get(origin.name)
+        recalled = met is not None and not met.against
+        if origin.through or not profile.filled or (meaning.qualifiers and not recalled):
             continue
-        if meaning.core == {"deleted"} and (profile.trait("boolean") == 1.0 or profile.minus_one):
+        if (meaning.core == {"deleted"} or recalled) and (profile.trait("boolean") == 1.0 or profile.minus_one):
             total = sum(n for _, n in profile.top)
             kept = sum(n for v, n in profile.top if v.casefold() in ("0", "false", "f", "no", "n", "nein", "non"))
             if not kept:
                 return None
             word = next(v for v, _ in profile.top if v.casefold() in ("0", "false", "f", "no", "n", "nein", "non"))
             subject = quoted(origin.name) if not profile.nulls else f"coalesce({quoted(origin.name)}, '{word}')"
-            sure = not _PUT_AWAY & set(words(origin.name))
-            return Filter(f"{subject} = '{word}'", origin.name, kept / total, sure)
-        if meaning.core == {"deleted_at"} and profile.trait("datetime") > 0.9 and profile.nulls:
-            sure = not _PUT_AWAY & set(words(origin.name))
-            return Filter(f"{quoted(origin.name)} is null", origin.name, profile.nulls / profile.rows, sure)
+            sure = meaning.core == {"deleted"} and not _PUT_AWAY & set(words(origin.name))
+            return Filter(f"{subject} = '{word}'", origin.name, kept / total, sure, met)
+        if (meaning.core == {"deleted_at"} or recalled) and profile.trait("datetime") > 0.9 and profile.nulls:
+            sure = meaning.core == {"deleted_at"} and not _PUT_AWAY & set(words(origin.name))
+            return Filter(f"{quoted(origin.name)} is null", origin.name, profile.nulls / profile.rows, sure, met)
     return None
 
 
-def filter_matter(entity: str, found: Filter) -> Matter:
-    """Whether deleted rows stay behind."""
+def filter_matter(entity: str, main: str, found: Filter) -> Matter:
+    """Whether deleted rows of a source table `main` stay behind. That a column was such a mark in jobs before is never
+    enough alone: rows would stay behind."""
     text = f"Rows of {entity} with a mark in {found.column} stay behind: `where: {found.where}`. Is that right?"
     weight = 0.96 if found.sure and found.share > 0.3 else 0.6
     evidence: dict[str, object] = {"rows_that_stay": round(found.share, 3)}
-    option = Option(found.where, f"carry over only rows where {found.where}", weight, evidence)
-    return Matter("filter", entity, text, (option,), holds=(entity,))
+    met = found.met
+    if met is not None:
+        evidence["met_as_wrong" if met.against else "met"] = met.told
+        weight = weight * (1 - met.share) if met.against else max(weight, 0.8 * met.share)
+    option = Option(
+        found.where, f"carry over only rows where {found.where}", weight, evidence, match_signature(main, found.column)
+    )
+    return Matter(
+        "filter", entity, text, (option,), signature=MARK, holds=(entity,), recalled=met is not None and met.against
+    )
 
 
 def constant_for(source: str, others: Mapping[str, str], table: Table, column: str) -> tuple[str, float] | None:

@@ -31,7 +31,7 @@ LessonKind = Literal["match", "value_map", "failure"]
 LESSON_KINDS: tuple[str, ...] = get_args(LessonKind)
 
 _Z = 1.6449  # one-sided 95 %
-_PRIOR = 4.0
+_PRIOR = 9.0
 _FORMAT = 1
 
 
@@ -61,11 +61,11 @@ class Lesson:
 
     @property
     def likely(self) -> float:
-        """The share of tries that it is expected to hold in: the mean of a Beta distribution that begins at 4 : 0.5, and in
-        which a failure counts as four tries. Held 1 of 1 gives 0.91, 1 of 2 gives 0.53, 0 of 1 gives 0.47. Where it begins was
-        measured (docs/evaluation.md)."""
+        """The share of tries that it is expected to hold in: the mean of a Beta distribution that begins at 9 : 0.5, and in
+        which a failure counts as nine tries. Held 1 of 1 gives 0.95, 1 of 2 gives 0.51, 9 of 10 gives 0.65. It begins lower than
+        what was measured (docs/evaluation.md)."""
         failed = self.tried - self.held
-        return (self.held + _PRIOR) / (self.held + _PRIOR + 0.5 + 4 * failed)
+        return (self.held + _PRIOR) / (self.held + _PRIOR + 0.5 + _PRIOR * failed)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
