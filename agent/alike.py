@@ -8,7 +8,7 @@ from functools import lru_cache
 from rapidfuzz import fuzz
 
 _VOWELS = re.compile(r"(?<=\w)[aeiouyäöü]")
-_SHORTEST = 4  # letters; of fewer, half are alike by chance
+_SHORTEST = 3  # letters; so few are alike by chance, unless they are a word of their own
 
 
 @lru_cache(maxsize=1 << 16)
@@ -20,13 +20,14 @@ def alike(a: str, b: str) -> float:
     shorter, longer = sorted((a, b), key=len)
     if len(shorter) < _SHORTEST:
         return 0.0
-    ordered = fuzz.token_sort_ratio(a.replace("_", " "), b.replace("_", " ")) / 100
-    found = max(fuzz.ratio(a, b) / 100, 0.95 * ordered)
     if re.search(rf"(^|_){re.escape(shorter)}($|_)", longer):
-        found = max(found, 0.96)
+        return 0.96
+    if len(shorter) == _SHORTEST:
+        return 0.0
     if _bones(a) == _bones(b):
-        found = max(found, 0.96)
-    return found
+        return 0.96
+    ordered = fuzz.token_sort_ratio(a.replace("_", " "), b.replace("_", " ")) / 100
+    return max(fuzz.ratio(a, b) / 100, 0.95 * ordered)
 
 
 def _bones(name: str) -> str:

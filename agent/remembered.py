@@ -50,25 +50,19 @@ class Remembered:
     def _met(self, wanted: str, names: Sequence[str]) -> dict[str, Met]:
         if self._store is None:
             return {}
-        found: dict[str, Met] = {}
-        nearest: dict[str, tuple[float, str]] = {}
+        found: dict[str, tuple[float, Met]] = {}
         for name in names:
             for lesson, near in self._lessons(name):
-                against = lesson.remedy == NOT + wanted
-                if not against and lesson.remedy != wanted:
-                    continue
-                if not against:
-                    nearest[name] = max(nearest.get(name, (0.0, "")), (near, lesson.signature))
-                met = Met(lesson.likely * near, _told(lesson, near), against)
-                if name not in found or met.share > found[name].share:
-                    found[name] = met
-        ordered = sorted(nearest.values(), reverse=True)
-        best = ordered[0][0] if ordered else 0.0
-        blurred = len(ordered) > 1 and best < 1 and ordered[1][0] > best - _APART
+                if lesson.remedy in (wanted, NOT + wanted):
+                    met = Met(lesson.likely * near, _told(lesson, near), lesson.remedy != wanted)
+                    if name not in found or met.share > found[name][1].share:
+                        found[name] = near, met
+        nearest = sorted((near for near, met in found.values() if not met.against), reverse=True)
+        blurred = len(nearest) > 1 and nearest[1] > nearest[0] - _APART
         return {
             name: met
-            for name, met in found.items()
-            if met.against or (nearest[name][0] == best and not blurred) or nearest[name][0] == 1
+            for name, (near, met) in found.items()
+            if met.against or near == 1 or (near == nearest[0] and not blurred)
         }
 
     def _lessons(self, name: str) -> list[tuple[Lesson, float]]:
