@@ -377,7 +377,7 @@ class Run:
             if self._experience is not None:
                 self._experience.record("failure", applied.signature, applied.remedy, held)
             self.workspace.record(LessonLearnt(applied.signature, applied.remedy, held))
-        if held:
+        if held and not open_questions(self.workspace):  # a job never decides by what it taught itself
             learn_decisions(self._experience, self.workspace)
 
     # -- the end ----------------------------------------------------------------------------------

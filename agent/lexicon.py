@@ -94,6 +94,11 @@ def words(name: str) -> list[str]:
     return list(_split(name))
 
 
+def says_something(word: str) -> bool:
+    """True for a word, in lower case, that the trade's names are made of, in one piece or glued; not for noise."""
+    return word not in NOISE and any(each in _VARIANTS or each in COMPOUNDS for each in _canonical(word))
+
+
 @lru_cache(maxsize=20_000)
 def _canonical(word: str) -> tuple[str, ...]:
     """The canonical tokens of a written word; a glued word is cut in two where both halves are known."""

@@ -116,6 +116,8 @@ def _recalled(candidate: FieldCandidate, met: Mapping[str, Met]) -> FieldCandida
     said = met.get(candidate.columns[0]) if len(candidate.columns) == 1 else None
     if said is None or float(str(candidate.evidence.get("values_fit", 1.0))) < 0.5:
         return candidate
+    if "against" in candidate.evidence and not said.against:  # names that exclude each other
+        return candidate
     kept = candidate.strength * (1 - said.share)
     strength = kept if said.against else min(0.99, 1 - (1 - candidate.strength) * (1 - said.share))
     evidence = {**candidate.evidence, "met_as_wrong" if said.against else "met": said.told}

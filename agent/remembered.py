@@ -78,7 +78,8 @@ class Remembered:
 def _near(ours: str, theirs: str) -> float:
     """How alike two signatures are: their columns, and a little their tables."""
     (table, _, column), (other, _, name) = ours.partition("."), theirs.partition(".")
-    return alike(column, name) * (0.8 + 0.2 * alike(table, other))
+    hollow = frozenset((*table.split("_"), *other.split("_")))
+    return alike(column, name, hollow) * (0.8 + 0.2 * alike(table, other))
 
 
 def _told(lesson: Lesson, near: float) -> str:

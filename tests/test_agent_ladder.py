@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from agent.ladder import Budget, Ladder
+from agent.learnt import learn_decisions
 from agent.matter import Matter, Option, Stakes
 from agent.models import adapters
 from agent.models.protocol import Match, Scale
@@ -226,16 +227,46 @@ def test_an_answer_that_is_not_offered_is_refused(workspace: Workspace) -> None:
         answer_question(workspace, "field:other", "none")
 
 
-def test_an_answer_becomes_experience_for_jobs_to_come(workspace: Workspace, tmp_path: Path) -> None:
+def _with_experience(weight: float, stakes: Stakes = "normal") -> Matter:
+    matter = _matter(weight, stakes=stakes)
+    return replace(matter, options=(replace(matter.options[0], unaided=0.6),))
+
+
+def test_what_hangs_on_experience_is_its_decision_and_never_decides_alone_where_stakes_are_high(
+    workspace: Workspace,
+) -> None:
+    assert Ladder(workspace).decide(_with_experience(0.97, "high")).open
+    decision = Ladder(workspace).decide(replace(_with_experience(0.97), subject="people.fax"))
+    assert (decision.answer, decision.rung) == ("column:c0", "experience")
+    decision = Ladder(workspace).decide(replace(_matter(0.05), subject="people.telex", recalled=True))
+    assert (decision.answer, decision.rung) == (None, "experience")
+
+
+def test_an_answer_is_a_lesson_and_counts_against_what_said_otherwise(workspace: Workspace, tmp_path: Path) -> None:
     with ExperienceStore.open(tmp_path / "experience.db") as store:
-        Ladder(workspace, experience=store).decide(_matter(0.6, 0.5))
+        store.record("match", "contacts.a", "people.mobile", True)
+        store.record("match", "contacts.b", "not people.mobile", True)
+        Ladder(workspace, experience=store).decide(_matter(0.6, 0.5, 0.1))
         answer_question(workspace, "field:people.mobile", "column:c1")
-        Ladder(workspace, experience=store).decide(_matter(0.6, 0.5))
-        for _ in range(12):
-            store.record("match", "contacts.b", "people.mobile", True)
-        with Workspace.open(JobPaths(tmp_path, "next"), write=True) as other:
-            decision = Ladder(other, experience=store).decide(_matter(0.5, 0.6))
-    assert (decision.answer, decision.rung) == ("column:c1", "experience")
+        Ladder(workspace, experience=store).decide(_matter(0.6, 0.5, 0.1))
+        known = {(each.signature, each.remedy): (each.tried, each.held) for each in store.lessons("match")}
+    assert known == {
+        ("contacts.b", "people.mobile"): (1, 1),
+        ("contacts.b", "not people.mobile"): (2, 1),
+        ("contacts.a", "not people.mobile"): (1, 1),
+        ("contacts.a", "people.mobile"): (2, 1),
+    }  # c was too unlikely to be wrong about
+
+
+def test_decisions_teach_once_a_job_and_only_what_nobody_was_asked(workspace: Workspace, tmp_path: Path) -> None:
+    ladder = Ladder(workspace)
+    ladder.decide(_matter(0.96, 0.3))
+    ladder.decide(replace(_matter(0.6, 0.5), subject="people.fax", signature="people.fax"))
+    with ExperienceStore.open(tmp_path / "experience.db") as store:
+        for _ in range(2):
+            learn_decisions(store, workspace)
+        known = {(each.signature, each.remedy): each.tried for each in store.lessons()}
+    assert known == {("contacts.a", "people.mobile"): 1, ("contacts.b", "not people.mobile"): 1}
 
 
 def test_hostile_values_stay_in_the_data_block() -> None:
