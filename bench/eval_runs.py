@@ -16,7 +16,7 @@ from bench.ablation import read_ablations
 from bench.evaluate import Result, Setting, evaluate
 from bench.oracle import OracleModel, Quality
 from bench.plan_score import Schema
-from bench.renamed import renamed
+from bench.renamed import check_renamable, renamed
 from bench.scenarios import Scenario
 from connectors.dsn import open_source
 from sample_data.servers import PostgresServer
@@ -75,7 +75,10 @@ def run_cells(
 ) -> Iterator[Result]:
     """The results of all cells in order; those that the file has are taken from there, new ones are added to it.
 
-    UsageError for a file that holds something else."""
+    UsageError for a file that holds something else, or for a scenario without a second job."""
+    for cell in wanted:
+        if cell.setting.second:
+            check_renamable(cell.scenario)
     known = dict(read_results(results)) if results is not None and results.exists() else {}
     server: PostgresServer | None = None
     try:

@@ -22,6 +22,7 @@ from bench.eval_runs import cells, read_results, run_cells, setting
 from bench.evaluate import Result
 from bench.gold_kinds import answer_kinds, told_kinds
 from bench.oracle import ERRORS, OracleModel, Quality
+from bench.renamed import renamed
 from bench.scenarios import Scenario, scenarios, splits
 from bench.scenarios.maker import Maker
 from bench.score import score
@@ -29,6 +30,7 @@ from engine.plan import EntityPlan
 from sample_data.servers import PostgresServer
 from tests.cli_runner import migrate
 from workspace.errors import UsageError
+from workspace.signature import column_pattern
 
 
 @pytest.mark.parametrize("scenario", scenarios(), ids=lambda s: s.name)
@@ -88,6 +90,43 @@ def test_a_decider_that_is_always_wrong_and_sure_of_it_shows_in_the_figures(tmp_
     assert result.wrong + result.extra > 0
     assert result.rungs["choose"][1] > 0
     assert not result.completed
+
+
+def test_a_second_job_has_the_experience_of_the_first_and_asks_less(tmp_path: Path) -> None:
+    """Over columns of other names; without experience it asks more than the first."""
+    found = {}
+    for ablated in (None, "experience"):
+        chosen = setting(None, "0.99", 0.9, ablated, second=True)
+        (found[ablated],) = run_cells(cells(scenarios("hubspot/portal"), [chosen], 1), None)
+    learnt, bare = found[None], found["experience"]
+    assert learnt.setting == "oracle 0.99 independent, second job"
+    assert (learnt.completed, learnt.wrong, learnt.extra) == (True, 0, 0), learnt.notes
+    assert learnt.calls * 2 <= learnt.calls_before < bare.calls
+    assert learnt.rungs["experience"][0] > 10
+    assert learnt.rungs["experience"][1] == 0
+    assert "experience" not in bare.rungs
+
+
+def test_more_than_half_of_the_columns_are_renamed_and_the_right_plan_with_them(tmp_path: Path) -> None:
+    (scenario,) = scenarios("zoho/export")
+    schema = {"Contacts": ["Record Id", "Account Name.id", "Phone", "Mailing Country", "Email", "Mobile"]}
+    other = renamed(scenario, schema)
+    names = other.names["Contacts"]
+    assert len(names) == 4
+    assert all(column_pattern(before) != column_pattern(after) for before, after in names.items())
+    (before, after) = (plan.entities["Contacts"].fields["phone"].expression for plan in (scenario.gold(), other.gold()))
+    for old, new in names.items():
+        before = before.replace(f'"{old}"', f'"{new}"')
+    assert after.casefold() == before.casefold()
+    assert other.names != renamed(scenario, schema, 2).names
+
+
+@pytest.mark.parametrize(("scenario", "why"), [("suitecrm/instance", "by a SELECT"), ("hubspot/killed", "its faults")])
+def test_a_second_job_that_cannot_be_made_is_refused_in_a_line(scenario: str, why: str, tmp_path: Path) -> None:
+    done = migrate("eval", scenario, "--second-job", "--model", "none", cwd=tmp_path)
+    assert done.code == 2
+    assert why in done.err
+    assert "Traceback" not in done.err
 
 
 def test_without_the_ladder_the_rules_decide_nothing_and_a_bad_model_everything(tmp_path: Path) -> None:

@@ -184,6 +184,37 @@ def test_imported_signatures_are_normalised_too(store: ExperienceStore) -> None:
     assert len(store.recall("failure", "email: enum: 'Ana Ruiz'")) == 1
 
 
+def test_signatures_are_found_by_likeness_the_likest_first(store: ExperienceStore) -> None:
+    for column in ("phone_mobile", "c_phone_mobile", "street", "phone"):
+        store.record("match", f"contacts.{column}", "people.mobile", True)
+    store.record("failure", "contacts.phone_mobile", "null", True)
+    store.record("match", "contacts.phone_mobile", "people.phone", False)
+    found = [(each.signature, each.remedy) for each in store.near("match", "contacts.phone_mobile")]
+    assert found[:2] == [("contacts.phone_mobile", "people.mobile"), ("contacts.phone_mobile", "people.phone")]
+    assert [signature for signature, _ in found].index("contacts.c_phone_mobile") == 2
+    assert store.near("match", "contacts.phone_mobile", most=1) == store.recall("match", "contacts.phone_mobile")
+    assert store.near("match", 'x"y OR NOT z') == []
+    assert store.near("match", "ab") == []
+    store.forget(signature="contacts.phone_mobile", remedy="people.phone")
+    assert store.near("match", "contacts.phone_mobile", most=1) == store.recall("match", "contacts.phone_mobile")
+    store.forget(signature="contacts.phone_mobile")
+    assert "contacts.phone_mobile" not in [each.signature for each in store.near("match", "contacts.phone_mobile")]
+
+
+def test_a_store_of_the_version_before_is_searched_too(tmp_path: Path) -> None:
+    file = tmp_path / "old.db"
+    with ExperienceStore.open(file) as store:
+        store.record("match", "contacts.phone_mobile", "people.mobile", True)
+    connection = sqlite3.connect(file)
+    for trigger in ("lesson_added", "lesson_removed"):
+        connection.execute(f"DROP TRIGGER {trigger}")
+    connection.execute("DROP TABLE lesson_text")
+    connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    with ExperienceStore.open(file) as store:
+        assert [each.remedy for each in store.near("match", "contact.phone_mobile")] == ["people.mobile"]
+
+
 def test_an_unknown_kind_is_refused(store: ExperienceStore) -> None:
     with pytest.raises(ValueError, match="match, value_map, failure"):
         store.record("gossip", "s", "r", True)  # type: ignore[arg-type]
