@@ -1,4 +1,5 @@
-"""CSV, TSV, XLSX and JSONL files as a source: each file or sheet is a table, read by DuckDB, all values text.
+"""CSV, TSV, XLSX and JSONL files as a source, a zip of them too: each file or sheet is a table, read by DuckDB, all
+values text.
 
 An unquoted nothing is NULL, a quoted one is ''. A file is taken once, whole and strictly, into a DuckDB
 file in a temporary folder, so that a malformed line is found before any row moves; DuckDB is locked to
@@ -14,11 +15,9 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import psutil
-import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
@@ -26,9 +25,11 @@ from connectors.csv_files import LONGEST_LINE, CsvFile, write_utf8
 from connectors.dsn import Dsn
 from connectors.file_options import FileOptions
 from connectors.file_tables import FileTable, find_tables, state_of
+from connectors.files_together import offer
 from connectors.grants import Grant
 from connectors.protocols import Catalogue, Column, Kind, Page, Table
 from connectors.relation import after_key, from_clause, is_select, not_before, where_lacking
+from connectors.sized import of_size
 from workspace.errors import CatalogueError, ConnectError, DiskFullError, SourceLostError
 
 _MEMORY = "1GB"
@@ -36,7 +37,7 @@ _PREFIX = "packhorse-csv-"
 
 
 class CsvSource:
-    """A folder of CSV files, or one file, to read from.
+    """A folder or zip of CSV files, or one file, to read from.
 
     A SELECT over the files is in DuckDB's dialect. A table read without a key comes in the file's order, and
     can go on in the middle: the place is then the number of rows read. A file that changes once it was
@@ -53,6 +54,8 @@ class CsvSource:
         self.dsn = dsn.masked
         self._path = dsn.path.expanduser().resolve()
         self._taken: set[str] = set()
+        self._broken: dict[str, CatalogueError] = {}
+        self._parameters = dsn.parameters
         options = FileOptions.of(dsn.parameters, self.dsn)
         _sweep()
         self._folder = tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-", ignore_cleanup_errors=True)
@@ -61,7 +64,10 @@ class CsvSource:
         try:
             self._found = find_tables(self._path, self._temporary, options)
             self._files, self._states = self._found.tables, self._found.states
-            self.notes = tuple(self._found.notes)
+            self.notes = (
+                *self._found.notes,
+                *(offer(names, self._with(option)) for names, option in self._found.alike),
+            )
             self._connection = self._open()
         except BaseException as error:
             self.close()
@@ -126,6 +132,8 @@ class CsvSource:
                 conditions.append(not_before(f"CAST({self.quote(since[0])} AS VARCHAR)", _text(since[1])))
             if after is not None:
                 conditions.append(after_key(ordered, [_text(value) for value in after]))
+            # rows of one key come as they stand in their files, each time
+            ordered += [] if is_select(relation) else ["rowid"]
             sql += f" WHERE {' AND '.join(conditions)} ORDER BY {', '.join(ordered)}"
         elif after is not None and not is_select(relation):
             done = int(after[0])
@@ -134,7 +142,7 @@ class CsvSource:
         try:
             with self._cursor() as cursor:
                 reader = cursor.sql(sql).to_arrow_reader(size)
-                for table in _of_size(reader, names, size):
+                for table in of_size(reader, names, size, key):
                     if key:
                         last = tuple(table.column(name)[-1].as_py() for name in key)
                     else:
@@ -243,16 +251,22 @@ class CsvSource:
                 self._take(table)
 
     def _take(self, table: FileTable) -> str:
-        """Reads a table's file into a table of its name, once. CatalogueError names the line that is malformed."""
+        """Reads a table's files into a table of its name, once. CatalogueError names the line that is malformed."""
         quoted = self.quote(table.name)
+        if table.name in self._broken:
+            raise self._broken[table.name]
         if table.name not in self._taken:
-            self._states.setdefault(table.origin, state_of(table.origin))
+            for origin in table.origins:
+                self._states.setdefault(origin, state_of(origin))
             self._cursor().execute(
                 f"CREATE TABLE {quoted} ({', '.join(f'{self.quote(c)} VARCHAR' for c in table.columns)})"
             )
             try:
-                self._read(table.file, quoted)
-            except BaseException:
+                for file in table.files:
+                    self._read(file, f"{quoted} ({', '.join(map(self.quote, file.columns))})")
+            except BaseException as error:
+                if isinstance(error, CatalogueError):
+                    self._broken[table.name] = error  # copies are gone: it can't be tried again
                 self._cursor().execute(f"DROP TABLE {quoted}")
                 raise
             self._taken.add(table.name)
@@ -262,7 +276,10 @@ class CsvSource:
         readable = file.path
         if file.encoding not in ("utf-8", "utf-8-sig"):
             readable = self._temporary / "in_utf8.csv"
-            write_utf8(file.path, file.encoding, readable, file.place)
+            try:
+                write_utf8(file.path, file.encoding, readable, file.place)
+            finally:
+                self._remove(file.path)
         # a header is passed over, so names stand here: one of `written` has none
         names = file.written or file.columns
         columns = ", ".join(f"c{place}: 'VARCHAR'" for place in range(len(names)))
@@ -280,8 +297,18 @@ class CsvSource:
         except duckdb.Error as error:
             raise _malformed(file, error) or self._failed(error) from None
         finally:
-            if readable.is_relative_to(self._temporary):
-                readable.unlink(missing_ok=True)
+            self._remove(readable)
+
+    def _remove(self, path: Path) -> None:
+        """Deletes a copy of our own; not what is the source's."""
+        if path.is_relative_to(self._temporary):
+            path.unlink(missing_ok=True)
+
+    def _with(self, together: str) -> str:
+        """The DSN with a further `together`."""
+        parameters = dict(self._parameters)
+        parameters["together"] = ",".join(filter(None, (parameters.get("together"), together)))
+        return Dsn("csv", path=self._path, parameters=parameters).masked
 
     def _still_the_same(self) -> None:
         for path, state in self._states.items():
@@ -303,23 +330,6 @@ def _sweep() -> None:
         pid = folder.name.removeprefix(_PREFIX).partition("-")[0]
         if pid.isdigit() and not psutil.pid_exists(int(pid)) and folder.stat().st_uid == os.getuid():
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _of_size(reader: pa.RecordBatchReader, names: Sequence[str], size: int) -> Iterator[pa.Table]:
-    """Tables of `size` rows; DuckDB's batches end where its own row groups do."""
-    schema = pa.schema([(name, pa.string()) for name in names])
-    held: list[Any] = []
-    rows = 0
-    for batch in reader:
-        held.append(batch)
-        rows += batch.num_rows
-        while rows >= size:
-            table = pa.Table.from_batches(held)
-            yield table.slice(0, size).cast(schema).combine_chunks()
-            held = table.slice(size).to_batches()
-            rows -= size
-    if rows:
-        yield pa.Table.from_batches(held).cast(schema).combine_chunks()
 
 
 def _malformed(file: CsvFile, error: duckdb.Error) -> CatalogueError | None:

@@ -36,12 +36,12 @@ _SYSTEMS = {
 _PORTS = {"mysql": 3306, "postgres": 5432}
 _SCHEMES = {"mysql": "mysql", "postgres": "postgresql", "sqlite": "sqlite", "csv": "csv"}
 _PLACE = ("host", "port", "unix_socket", "schema")
-_FILES = (".csv", ".tsv", ".xlsx", ".xlsm", ".jsonl", ".ndjson")
+_FILES = (".csv", ".tsv", ".xlsx", ".xlsm", ".jsonl", ".ndjson", ".zip")
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _NAMED = re.compile(rf"(?:\$\{{(?P<variable>[^}}]*)\}}|(?P<kept>{NAME}))(?:\?(?P<more>.*))?", re.DOTALL)
 _SECRET_PARAMETER = re.compile(r"pass(word|wd|phrase)?$|pwd$|secret|token", re.IGNORECASE)
 _FORMS = (
-    "use mysql://, mariadb://, postgresql://, sqlite:///FILE, CSV, XLSX or JSONL files (one, or a folder of them), or a"
+    "use mysql://, mariadb://, postgresql://, sqlite:///FILE, CSV, XLSX or JSONL files (one, or a folder or zip of them), or a"
     " name of `migrate dsn list`"
 )
 
@@ -94,7 +94,7 @@ class Dsn:
         if self.path is not None:
             if self.system == "csv" and not self.parameters:
                 return str(self.path)
-            query = "&".join(f"{key}={quote(value)}" for key, value in sorted(self.parameters.items()))
+            query = "&".join(f"{key}={quote(value, safe='/*,')}" for key, value in sorted(self.parameters.items()))
             return f"{self.system}:///{self.path}" + (f"?{query}" if query else "")
         login = quote(self.user, safe="") + (":***" if self.password else "")
         return self._url(f"{login}@" if login else "", self.port, self.parameters)
@@ -297,7 +297,10 @@ def _parse_url(text: str, variables: Mapping[str, str]) -> Dsn:
             advice=f"write it as {scheme}://user@host:port/database",
         ) from None
     parameters = {
-        key: _resolve(value if isinstance(value, str) else value[-1], variables) for key, value in url.query.items()
+        key: _resolve(
+            value if isinstance(value, str) else ",".join(value) if key == "together" else value[-1], variables
+        )
+        for key, value in url.query.items()
     }
     database = _resolve(url.database or "", variables)
     if system == "csv":

@@ -5,24 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from connectors.files_together import Together
 from workspace.errors import DsnError
 
 _CHOICES = {
     "totals": ("refuse", "keep"),
     "nested": ("columns", "json"),
 }
-_FREE = ("encoding", "delimiter")
+_FREE = ("encoding", "delimiter", "together")
 
 
 @dataclass(frozen=True)
 class FileOptions:
-    """`encoding` and `delimiter` are "" where they are to be found by looking; of the others the first choice is what
-    holds when nothing is said."""
+    """`encoding` and `delimiter` are "" where they are to be found by looking; `together` are files to be one table. Of
+    the others the first choice is what holds when nothing is said."""
 
     encoding: str = ""
     delimiter: str = ""
     totals: str = "refuse"
     nested: str = "columns"
+    together: tuple[Together, ...] = ()
 
     @classmethod
     def of(cls, parameters: Mapping[str, str], where: str) -> FileOptions:
@@ -37,4 +39,5 @@ class FileOptions:
                 raise DsnError(
                     f"the option {name} can't be {value!r}", where=where, advice=f"it is {' or '.join(_CHOICES[name])}"
                 )
-        return cls(**parameters)
+        told = dict(parameters)
+        return cls(together=Together.of(told.pop("together", ""), where), **told)
