@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
-from connectors.files_together import Together
 from workspace.errors import DsnError
 
 _CHOICES = {
@@ -13,6 +14,28 @@ _CHOICES = {
     "nested": ("columns", "json"),
 }
 _FREE = ("encoding", "delimiter", "together")
+
+
+_WILD = re.compile(r"[*?]|\[[^\]]*\]")
+NUMBER_ENDS = " _-.(["
+"""What stands between a name and its number."""
+
+
+@dataclass(frozen=True)
+class Together:
+    """Files to be one table of that name: those whose table, or path within the source, is like the pattern."""
+
+    pattern: str
+    name: str
+
+    @classmethod
+    def of(cls, option: str, where: str) -> tuple[Together, ...]:
+        """What the option says, patterns apart by commas. DsnError for one that gives no name."""
+        return tuple(cls(pattern, _named(pattern, where)) for pattern in map(str.strip, option.split(",")) if pattern)
+
+    def takes(self, ways: Iterable[str]) -> bool:
+        """Whether one of the ways to call a file is like the pattern; capitals count for nothing."""
+        return any(fnmatchcase(way.casefold(), self.pattern.casefold()) for way in ways)
 
 
 @dataclass(frozen=True)
@@ -41,3 +64,15 @@ class FileOptions:
                 )
         told = dict(parameters)
         return cls(together=Together.of(told.pop("together", ""), where), **told)
+
+
+def _named(pattern: str, where: str) -> str:
+    """The table's name: what the pattern's last part says before its first wild card."""
+    last = re.sub(r"\.(csv|tsv|jsonl|ndjson|xlsx|xlsm)$", "", pattern.rpartition("/")[2], flags=re.IGNORECASE)
+    name = _WILD.split(last)[0].rstrip(NUMBER_ENDS).strip()
+    if not name:
+        raise DsnError(
+            f"together={pattern} gives the table no name", where=where,
+            advice="begin with what the files' names have in common: ?together=Contacts_*",
+        )  # fmt: skip
+    return name

@@ -9,33 +9,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from connectors.csv_files import CsvFile
-from workspace.errors import CatalogueError, DsnError
+from connectors.file_options import NUMBER_ENDS
+from workspace.errors import CatalogueError
 
 _NUMBERED = re.compile(r"(.*?\D)[ _.-]*?[(\[]?\d+[)\]]?")
-_WILD = re.compile(r"[*?]|\[[^\]]*\]")
-_ENDS = " _-.(["
 _MOST_NAMED = 5
-
-
-@dataclass(frozen=True)
-class Together:
-    """Files to be one table of that name: those whose table, or path within the source, is like the pattern."""
-
-    pattern: str
-    name: str
-
-    @classmethod
-    def of(cls, option: str, where: str) -> tuple[Together, ...]:
-        """What the option says, patterns apart by commas. DsnError for one that gives no name."""
-        return tuple(cls(pattern, _named(pattern, where)) for pattern in map(str.strip, option.split(",")) if pattern)
-
-    def takes(self, ways: Iterable[str]) -> bool:
-        """Whether one of the ways to call a file is like the pattern; capitals count for nothing."""
-        return any(fnmatchcase(way.casefold(), self.pattern.casefold()) for way in ways)
 
 
 def one_header(files: Sequence[CsvFile]) -> tuple[tuple[str, ...], list[str]]:
@@ -71,7 +51,7 @@ def offers(tables: Iterable[tuple[str, Sequence[str]]]) -> list[tuple[list[str],
         header = frozenset(map(str.casefold, columns))
         names[name.casefold()] = name, header
         if numbered := _NUMBERED.fullmatch(name):
-            alike[numbered[1].rstrip(_ENDS), header].append(name)
+            alike[numbered[1].rstrip(NUMBER_ENDS), header].append(name)
     found = []
     for (base, header), like in alike.items():
         if not base:
@@ -90,18 +70,6 @@ def offers(tables: Iterable[tuple[str, Sequence[str]]]) -> list[tuple[list[str],
 def offer(names: Sequence[str], dsn: str) -> str:
     """The line that offers it."""
     return f"{_listed(names)} have the same columns: to read them as one table, name the source '{dsn}'"
-
-
-def _named(pattern: str, where: str) -> str:
-    """The table's name: what the pattern's last part says before its first wild card."""
-    last = re.sub(r"\.(csv|tsv|jsonl|ndjson|xlsx|xlsm)$", "", pattern.rpartition("/")[2], flags=re.IGNORECASE)
-    name = _WILD.split(last)[0].rstrip(_ENDS).strip()
-    if not name:
-        raise DsnError(
-            f"together={pattern} gives the table no name", where=where,
-            advice="begin with what the files' names have in common: ?together=Contacts_*",
-        )  # fmt: skip
-    return name
 
 
 def _listed(names: Sequence[str]) -> str:
