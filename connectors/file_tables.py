@@ -175,6 +175,11 @@ class _Joined:
         ways = [table, *(str(one.joinpath(*more)) for one in (way, way.with_suffix("")))]
         taking = [one for one in self._asked if one.takes(ways)]
         self._unused -= {one.pattern for one in taking}
+        if len({one.name for one in taking}) > 1:
+            raise CatalogueError(
+                f"both together={taking[0].pattern} and {taking[1].pattern} take the file", where=lying.place,
+                advice="let one of them not",
+            )  # fmt: skip
         return taking[0].name if taking else None
 
 
