@@ -160,3 +160,13 @@ def test_rows_of_one_key_are_in_one_page_in_the_order_of_the_files(tmp_path: Pat
             for row in page.rows.to_pylist()
         ]
     assert found == whole == want
+
+
+def test_many_rows_of_one_key_come_in_the_order_of_the_files_each_time(tmp_path: Path) -> None:
+    count = 60_000
+    for number in (1, 2):
+        lines = (f"{n * 7919 % 11},{number * count + n}" for n in range(count))
+        (tmp_path / f"t_{number}.csv").write_text("id,n\n" + "\n".join(lines) + "\n")
+    found = [(row["id"], int(row["n"])) for row in rows(f"file:///{tmp_path}?together=t_*", "t", ("id",), 20_000)]
+    assert len(found) == 2 * count
+    assert found == sorted(found)

@@ -111,7 +111,7 @@ def plain(name: str, content: str | bytes = "id\n1\n") -> Callable[[Path], Files
 @pytest.mark.parametrize(
     ("make", "what", "place"),
     [
-        (encrypted, "is encrypted", "Bad.csv"),
+        (encrypted, "the file is encrypted within", "Bad.csv"),
         (linked, "is a link", "Bad.csv"),
         (damaged, "damaged within the zip: Bad CRC", "Bad.csv"),
         (unknown_method, "packed by method 9", "Bad.csv"),
