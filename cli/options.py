@@ -13,7 +13,7 @@ Source = Annotated[
     str,
     typer.Argument(
         metavar="SOURCE",
-        help="The legacy system: a DSN, a folder of CSV, XLSX or JSONL files, ${NAME} for a variable, or a name of"
+        help="The legacy system: a DSN, a folder or zip of CSV, XLSX or JSONL files, ${NAME} for a variable, or a name of"
         " `migrate dsn list`.",
     ),
 ]
