@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from pathlib import Path
-from urllib.parse import parse_qsl, quote, quote_plus
+from urllib.parse import parse_qs, parse_qsl, quote, quote_plus
 
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
@@ -76,7 +76,7 @@ class Dsn:
         text = text.strip()
         if (named := _NAMED.fullmatch(text)) and (spelt := _spelt(named, variables)) is not None:
             dsn = _parse(spelt.strip(), variables)
-            more = {key: _resolve(value, variables) for key, value in parse_qsl(named["more"] or "")}
+            more = {key: _resolve(_one(key, value), variables) for key, value in parse_qs(named["more"] or "").items()}
             return replace(dsn, parameters={**dsn.parameters, **more}) if more else dsn
         return _parse(text, variables)
 
@@ -296,12 +296,7 @@ def _parse_url(text: str, variables: Mapping[str, str]) -> Dsn:
             where=_roughly_masked(text),
             advice=f"write it as {scheme}://user@host:port/database",
         ) from None
-    parameters = {
-        key: _resolve(
-            value if isinstance(value, str) else ",".join(value) if key == "together" else value[-1], variables
-        )
-        for key, value in url.query.items()
-    }
+    parameters = {key: _resolve(_one(key, value), variables) for key, value in url.query.items()}
     database = _resolve(url.database or "", variables)
     if system == "csv":
         return Dsn(system, parameters=parameters, path=_parse_path(database).path)
@@ -332,6 +327,13 @@ def _parse_url(text: str, variables: Mapping[str, str]) -> Dsn:
         database=database,
         parameters=parameters,
     )
+
+
+def _one(key: str, values: str | Sequence[str]) -> str:
+    """A parameter's value: of one given several times the last, and all of those that may be."""
+    if isinstance(values, str):
+        return values
+    return ",".join(values) if key == "together" else values[-1]
 
 
 def _parse_path(text: str) -> Dsn:

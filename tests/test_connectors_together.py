@@ -65,6 +65,8 @@ def test_the_option_is_repeatable_and_read_back_from_the_masked_dsn(split: Path)
         with closing(open_source(text)) as source:
             assert sorted(source.catalogue().tables) == ["Accounts", "Contacts"]
     assert dsn.identity == Dsn.parse(str(split)).identity
+    named = Dsn.parse("${EXPORT}?together=Contacts_*&together=Accounts*", {"EXPORT": str(split)})
+    assert named.masked == dsn.masked
 
 
 def test_it_is_offered_and_not_done(tmp_path: Path) -> None:
