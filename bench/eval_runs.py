@@ -107,7 +107,8 @@ def read_results(path: Path) -> Iterator[tuple[tuple[str, str, int], Result]]:
             told: Mapping[str, Any] = json.loads(line)
             rest = {k: v for k, v in told.items() if k != "repeat"}
             rest["rungs"] = {k: (v[0], v[1]) for k, v in rest["rungs"].items()}
-            result = Result(**{**rest, "notes": tuple(rest["notes"])})
+            judged = tuple((k, r, s, ok) for k, r, s, ok in rest.get("judged", ()))
+            result = Result(**{**rest, "judged": judged, "notes": tuple(rest["notes"])})
         except (ValueError, TypeError, KeyError):
             if number == len(lines) and not line.endswith("\n"):
                 return

@@ -21,11 +21,11 @@ from typing import Any
 import engine.faults
 from agent.job import Deciders, draft_job, run_job
 from agent.job_request import JobOutcome, JobRequest
-from agent.kinds_apart import entity_name
 from agent.ladder import AUTONOMY
 from agent.questions import Question, answer_question, open_questions
 from bench.ablation import without
 from bench.gold_person import GoldPerson
+from bench.judged import by_rung, judge
 from bench.oracle import Quality
 from bench.plan_score import PlanScore, base_table, entity_names, score_plan
 from bench.scenarios import Scenario
@@ -64,7 +64,8 @@ class Result:
     draft, `extra` where it has none; `rungs` counts (right, wrong) decisions by rung; `decided` are all decisions of
     the draft, `strayed` rows in the end in a table where the gold output has none of that source row, `asked` its questions, of which `needed` ones had a forced answer that was wrong. `value_f1` and
     `exact_rows` are of the target in the end. `faults` and `recovered` count what went wrong on the way and what
-    was made good. Of a second job, `calls_before` and `asked_before` are the first one's."""
+    was made good. Of a second job, `calls_before` and `asked_before` are the first one's.
+    `judged` holds each decision: kind, rung, how sure, right (`bench.judged`)."""
 
     scenario: str
     family: str
@@ -96,6 +97,7 @@ class Result:
     model_seconds: float = 0.0
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
+    judged: tuple[tuple[str, str, float, bool], ...] = ()
     calls_before: int = 0
     asked_before: int = 0
 
@@ -260,6 +262,7 @@ class _Evaluation:
         right = got is not None and got.perfect
         faults = len(self._scenario.faults)
         asked, made = asked or [], made or []
+        judged = judge(scored, made, asked, self._person) if scored is not None else []
         if got is not None and not right:
             self._notes += got.report().splitlines()
         if scored is not None:
@@ -273,7 +276,7 @@ class _Evaluation:
             wrong=len(scored.wrong) if scored else 0, open=len(scored.open) if scored else 0,
             missing=len(scored.missing) if scored else 0, extra=len(scored.extra) if scored else 0,
             strayed=got.strayed if got else 0,
-            rungs=_by_rung(scored, made, self._person.gold), decided=len(made), asked=len(asked),
+            rungs=by_rung(judged), judged=tuple((j.kind, j.rung, j.sure, j.right) for j in judged), decided=len(made), asked=len(asked),
             needed=sum(not self._person.forced_is_right(q) for q in asked), answered=self._answered,
             value_f1=got.value_f1 if got else 0.0, exact_rows=got.exact_rows if got else 0.0,
             rows=sum(e.wanted for e in got.entities) if got else 0, faults=faults, recovered=faults if right else 0,
@@ -306,30 +309,6 @@ def _decisions(workspace: Workspace) -> list[DecisionMade]:
         e.event.id: e.event for e in workspace.events(types=[DecisionMade]) if isinstance(e.event, DecisionMade)
     }  # fmt: skip
     return list(found.values())
-
-
-def _by_rung(scored: PlanScore | None, made: list[DecisionMade], gold: Plan) -> dict[str, tuple[int, int]]:
-    """Right and wrong decisions on fields by rung; a field that the gold plan leaves empty counts where it was decided."""
-    if scored is None:
-        return {}
-    rungs = {d.subject: d.rung for d in made if d.kind in ("field", "required")}
-    right, wrong = Counter[str](), Counter[str]()
-    mistaken = [*(place for place, _, _ in scored.wrong), *(place for place, _ in scored.extra)]
-    for counted, places in ((right, scored.right), (wrong, mistaken)):
-        for table, to, column in places:
-            for subject in (f"{table}.{column}", f"{entity_name(table, to)}.{column}"):
-                if subject in rungs:
-                    counted[rungs[subject]] += 1
-    fields = {
-        f"{name}.{c}"
-        for e in gold.entities.values()
-        for name in (base_table(e), entity_name(base_table(e), e.to))
-        for c in e.fields
-    }
-    for decision in made:
-        if decision.kind == "field" and decision.choice is None and decision.subject not in fields:
-            right[decision.rung] += 1
-    return {rung: (right[rung], wrong[rung]) for rung in sorted(right.keys() | wrong.keys())}
 
 
 @contextmanager

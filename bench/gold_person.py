@@ -24,10 +24,10 @@ class GoldPerson:
     def __init__(self, scenario: Scenario, schema: Schema) -> None:
         self._scenario, self._schema = scenario, schema
         self.gold: Plan = scenario.gold()
-        self._by_table: dict[str, list[EntityPlan]] = {}
+        self.by_table: dict[str, list[EntityPlan]] = {}
         for entity in self.gold.entities.values():
             for name in (base_table(entity), entity_name(base_table(entity), entity.to)):
-                self._by_table.setdefault(name, []).append(entity)
+                self.by_table.setdefault(name, []).append(entity)
 
     def answer(self, question: Question) -> object | None:
         """What `agent.questions.answer_question` takes, or None where nobody could say."""
@@ -35,7 +35,7 @@ class GoldPerson:
         if question.kind == "entity":
             return self._goes_to(table, question)
         if question.kind == "kinds":
-            return answer_kinds([str(c["answer"]) for c in question.candidates], self._by_table.get(table, []))
+            return answer_kinds([str(c["answer"]) for c in question.candidates], self.by_table.get(table, []))
         entity = self._entity(table, column)
         if question.kind == "zone":
             return self._scenario.zone
@@ -66,14 +66,14 @@ class GoldPerson:
     def _goes_to(self, table: str, question: Question) -> str:
         """The kinds in a table that the gold plan tells apart by a column; else, of several tables that its rows go to,
         the one that is offered and has most fields."""
-        if kinds := told_kinds(self._by_table.get(table, [])):
+        if kinds := told_kinds(self.by_table.get(table, [])):
             return kinds
-        offered = [e for e in self._by_table.get(table, ()) if e.to in _answers(question)]
+        offered = [e for e in self.by_table.get(table, ()) if e.to in _answers(question)]
         return max(offered, key=lambda e: len(e.fields)).to if offered else NONE
 
     def _entity(self, table: str, column: str) -> EntityPlan | None:
         """What the gold plan makes of a table; of several entities, the one with that field, or with most fields."""
-        entities = sorted(self._by_table.get(table, ()), key=lambda e: (column not in e.fields, -len(e.fields)))
+        entities = sorted(self.by_table.get(table, ()), key=lambda e: (column not in e.fields, -len(e.fields)))
         return entities[0] if entities else None
 
     def _field(self, question: Question, entity: EntityPlan, field: FieldPlan | None) -> object | None:

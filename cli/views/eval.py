@@ -40,6 +40,7 @@ def progress(console: Console) -> Callable[[int, int, Cell], None]:
 def show(console: Console, setting: str, results: Sequence[Result]) -> None:
     """A line a scenario, then the figures and the decisions by rung."""
     from bench.eval_figures import MEASURES, by_rung, figures
+    from bench.judged import Judged, reliability
 
     headings = [
         Heading("scenario"), Heading("ended"), Heading("right"), number("rows exact"), number("fields right"), number("silent"),
@@ -54,6 +55,16 @@ def show(console: Console, setting: str, results: Sequence[Result]) -> None:
     show_table(console, [Heading(setting), number("mean"), Heading("95 % over families")], rows)
     rungs = [[rung, right, wrong] for rung, (right, wrong) in by_rung(results).items()]
     show_table(console, [Heading("rung"), number("right"), number("wrong")], rungs)
+    judged = [Judged(*each) for result in results for each in result.judged]
+    called = [
+        [kind, _called(sure), n or None, _of(right, n), left or None, _of(likely, left)]
+        for kind, sure, n, right, left, likely in reliability(judged)
+    ]
+    headings = [
+        Heading("kind"), Heading("called"), number("decided"), number("of them right"), number("left to a person"),
+        number("the likeliest right"),
+    ]  # fmt: skip
+    show_table(console, headings, called)
 
 
 def show_compared(console: Console, found: Comparison) -> None:
@@ -90,6 +101,18 @@ def _line(r: Result) -> list[object]:
         r.scenario, one_line(r.outcome), r.completed, f"{r.exact_rows:.1%}", f"{r.right} of {fields}", r.silent_errors, r.asked, r.needed,
         r.calls, f"{r.seconds:.1f}",
     ]  # fmt: skip
+
+
+def _called(sure: float) -> str:
+    """A row of the table: how sure a decision was called."""
+    from bench.judged import SURE
+
+    above = [level for level in SURE if level > sure]
+    return f"{sure:g} to {above[0]:g}" if above else f"{sure:g} and more"
+
+
+def _of(right: int, n: int) -> str | None:
+    return f"{right / n:.0%}" if n else None
 
 
 def _told(shown: str, found: Figure | None) -> str | None:
