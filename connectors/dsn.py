@@ -86,7 +86,7 @@ class Dsn:
         if self.path is not None:
             return True
         named = self.parameters.get("hostaddr") or self.host or self.parameters.get("host", "")
-        return all(_is_local(host) for host in named.split(","))
+        return all(is_local(host) for host in named.split(","))
 
     @property
     def masked(self) -> str:
@@ -348,7 +348,8 @@ def _parse_path(text: str) -> Dsn:
     raise DsnError(what, where=_roughly_masked(text), advice=_FORMS)
 
 
-def _is_local(host: str) -> bool:
+def is_local(host: str) -> bool:
+    """True for a host that no network leads to: a socket (also where it is empty), or the loopback address."""
     if not host or host.startswith(("/", "@")) or host.lower() == "localhost":
         return True
     try:

@@ -10,13 +10,14 @@ import contextlib
 from types import ModuleType
 from typing import Any
 
-from connectors.dsn import Dsn
+from connectors.dsn import Dsn, is_local
 from connectors.measures import Reached, timed
 from workspace.errors import CatalogueError, ConnectError, DsnError, PackhorseError, UsageError
 
 _SSL = ("ca", "capath", "cert", "key", "cipher")
 _ENCRYPTED = ("REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY")
-_NO_SSL = "set up TLS on the server, or leave ssl_mode out of the DSN"
+_UNENCRYPTED = ("DISABLED", "PREFERRED")
+_NO_TLS = "set up TLS on the server; where nobody else can be on the way, add ssl_mode=DISABLED to the DSN: ?ssl_mode=DISABLED"
 _NUMBERS = ("connect_timeout", "read_timeout", "write_timeout")
 _TEXTS = (
     "unix_socket",
@@ -47,6 +48,7 @@ _STRICT = (
 )
 _FOUND_ROWS = 2  # an UPDATE tells how many rows it found, changed or not
 
+_NO_TLS_MADE = 2026
 _NO_CONNECTION = {
     1040: ("the server has no connection free", "end other connections, or raise max_connections"),
     1044: ("the user may not use this database", "ask for GRANT SELECT ON the database"),
@@ -57,7 +59,7 @@ _NO_CONNECTION = {
     2002: ("no server answers there", "check host, port or socket, and that the server runs"),
     2003: ("no server answers there", "check host, port or socket, and that the server runs"),
     2005: ("the host is not known", "check the host in the DSN"),
-    2026: ("the encrypted connection was not made", "check ssl_mode and ssl_ca in the DSN"),
+    _NO_TLS_MADE: ("the encrypted connection was not made", "check ssl_mode and ssl_ca in the DSN"),
 }
 _NO_PRIVILEGE = (1142, 1143, 1227, 1356, 1370)
 _NOT_THERE = (1146, 1109, 1051)
@@ -93,6 +95,7 @@ def connect(dsn: Dsn, *, conv: dict[Any, Any], use_unicode: bool) -> Any:
         )
     except module.Error as error:
         raise connect_error(dsn, error) from None
+    _see_encrypted(dsn, connection)
     cursor = connection.cursor()
     cursor.execute("SET SESSION sql_mode = ''")
     cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -100,12 +103,7 @@ def connect(dsn: Dsn, *, conv: dict[Any, Any], use_unicode: bool) -> Any:
         with contextlib.suppress(module.Error):  # not every version has each
             cursor.execute(f"SET SESSION {setting}")
     cursor.execute("SET SESSION TRANSACTION READ ONLY")
-    encrypted = cursor.execute("SHOW SESSION STATUS LIKE 'Ssl_cipher'") and cursor.fetchone()[1]
     cursor.close()
-    if dsn.parameters.get("ssl_mode", "").upper() in _ENCRYPTED and not encrypted:
-        # some versions of the driver take the wish and go on without
-        connection.close()
-        raise ConnectError("the server does not encrypt the connection", where=dsn.masked, advice=_NO_SSL)
     return connection
 
 
@@ -123,6 +121,7 @@ def connect_to_write(dsn: Dsn) -> Any:
         )
     except module.Error as error:
         raise connect_error(dsn, error) from None
+    _see_encrypted(dsn, connection)
     cursor = connection.cursor()
     cursor.execute("SET NAMES utf8mb4 COLLATE utf8mb4_bin")
     cursor.execute(f"SET SESSION sql_mode = '{_STRICT}'")
@@ -130,12 +129,22 @@ def connect_to_write(dsn: Dsn) -> Any:
     for setting in _SETTINGS:
         with contextlib.suppress(module.Error):  # not every version has each
             cursor.execute(f"SET SESSION {setting}")
-    encrypted = cursor.execute("SHOW SESSION STATUS LIKE 'Ssl_cipher'") and cursor.fetchone()[1]
     cursor.close()
-    if dsn.parameters.get("ssl_mode", "").upper() in _ENCRYPTED and not encrypted:
-        connection.close()
-        raise ConnectError("the server does not encrypt the connection", where=dsn.masked, advice=_NO_SSL)
     return connection
+
+
+def _see_encrypted(dsn: Dsn, connection: Any) -> None:
+    """ConnectError where TLS was wanted and isn't there: some versions of the driver take the wish and go on without,
+    and an option file may lead over a network by itself."""
+    mode = dsn.parameters.get("ssl_mode", "").upper()
+    near = is_local(connection.get_host_info().partition(" via ")[0])
+    if mode in _UNENCRYPTED or (near and mode not in _ENCRYPTED):
+        return
+    with contextlib.closing(connection.cursor()) as cursor:
+        encrypted = cursor.execute("SHOW SESSION STATUS LIKE 'Ssl_cipher'") and cursor.fetchone()[1]
+    if not encrypted:
+        connection.close()
+        raise ConnectError("the server does not encrypt the connection", where=dsn.masked, advice=_NO_TLS)
 
 
 def reach(dsn: Dsn) -> Reached:
@@ -191,6 +200,8 @@ def _arguments(dsn: Dsn) -> dict[str, Any]:
             )
     if ssl:
         arguments["ssl"] = ssl
+    if not dsn.is_local:
+        arguments.setdefault("ssl_mode", "REQUIRED")
     return {name: value for name, value in arguments.items() if value not in ("", None)}
 
 
@@ -200,6 +211,9 @@ def connect_error(dsn: Dsn, error: Exception) -> ConnectError:
     what, advice = _NO_CONNECTION.get(
         number, (f"the server refuses the connection: {dsn.redact(message)[:200]}", "check the DSN")
     )
+    if number == _NO_TLS_MADE:
+        what = f"{what}: {dsn.redact(message)[:200]}"
+        advice = advice if any(name.startswith("ssl_") for name in dsn.parameters) else _NO_TLS
     return ConnectError(what, where=dsn.masked, advice=advice)
 
 

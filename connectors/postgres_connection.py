@@ -2,41 +2,72 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 
 import psycopg
 
-from connectors.dsn import Dsn
+from connectors.dsn import Dsn, is_local
 from connectors.measures import Reached, timed
 from workspace.errors import ConnectError
 
 _OURS = ("schema",)
+_NO_TLS = (
+    "set up TLS on the server; where nobody else can be on the way, add sslmode=disable to the DSN: ?sslmode=disable"
+)
+
+
+def parameters(dsn: Dsn) -> dict[str, str]:
+    """What libpq is told, of connections and of PostgreSQL's programs alike. TLS is asked for where a network is in
+    between and nobody has said otherwise."""
+    found = {key: value for key, value in dsn.parameters.items() if key not in _OURS}
+    known = {"host": dsn.host, "port": str(dsn.port or ""), "user": dsn.user, "password": dsn.password}
+    found.update({key: value for key, value in {**known, "dbname": dsn.database}.items() if value})
+    if not _says_itself(found) and not _is_near(found):
+        found["sslmode"] = "require"
+    return found
 
 
 def connect(dsn: Dsn, application: str = "packhorse") -> psycopg.Connection[tuple[Any, ...]]:
     """An autocommit connection; `schema` parameters become the search path. ConnectError names the masked DSN."""
-    parameters: dict[str, Any] = {k: v for k, v in dsn.parameters.items() if k not in _OURS}
-    parameters.setdefault("connect_timeout", "10")
-    parameters.setdefault("application_name", application)
-    if dsn.host:
-        parameters["host"] = dsn.host
-    if dsn.port:
-        parameters["port"] = dsn.port
-    if dsn.user:
-        parameters["user"] = dsn.user
-    if dsn.password:
-        parameters["password"] = dsn.password
-    if dsn.database:
-        parameters["dbname"] = dsn.database
+    given = parameters(dsn)
+    given.setdefault("connect_timeout", "10")
+    given.setdefault("application_name", application)
     try:
-        connection = psycopg.connect(**parameters, autocommit=True)
+        connection = psycopg.connect(**given, autocommit=True)  # type: ignore[arg-type]
+        _see_encrypted(dsn, given, connection)
         if schema := dsn.parameters.get("schema"):
             connection.execute("SELECT set_config('search_path', %s, false)", [schema])
     except (psycopg.Error, UnicodeError) as error:
         message = dsn.redact(str(error))
         raise ConnectError(_said(message), where=dsn.masked, advice=_advice(message)) from None
     return connection
+
+
+def _says_itself(given: Mapping[str, str]) -> bool:
+    """True where a person has said whether TLS is wanted, or a service file may have."""
+    named = ("sslmode", "PGSSLMODE"), ("service", "PGSERVICE")
+    return any(parameter in given or os.environ.get(variable) for parameter, variable in named)
+
+
+def _is_near(given: Mapping[str, str]) -> bool:
+    """True where libpq will go by a socket or the loopback address."""
+    named = given.get("hostaddr") or given.get("host")
+    if not named:
+        named = os.environ.get("PGHOSTADDR") or os.environ.get("PGHOST") or ""
+    return all(map(is_local, named.split(",")))
+
+
+def _see_encrypted(dsn: Dsn, given: Mapping[str, str], connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+    """ConnectError where a service file led over a network without a word on TLS, and there is none."""
+    if connection.pgconn.ssl_in_use or "sslmode" in given or os.environ.get("PGSSLMODE"):
+        return
+    if is_local(connection.info.hostaddr) or "sslmode" in connection.info.get_parameters():
+        return
+    connection.close()
+    raise ConnectError("the server does not encrypt the connection", where=dsn.masked, advice=_NO_TLS)
 
 
 def reach(dsn: Dsn) -> Reached:
@@ -56,6 +87,8 @@ def reach(dsn: Dsn) -> Reached:
 
 def _said(message: str) -> str:
     """The driver's last clause: it lists each address tried, one line is enough."""
+    if "server does not support SSL" in message:
+        return "the server does not encrypt the connection"
     for mark in ("FATAL:", "ERROR:"):
         if mark in message:
             return message.rsplit(mark, 1)[1].strip()[:200]
@@ -66,6 +99,8 @@ def _advice(message: str) -> str:
     low = message.lower()
     if "password authentication failed" in low or "no password supplied" in low:
         return "check user and password of the DSN"
+    if "server does not support ssl" in low:
+        return _NO_TLS
     if "certificate" in low or "ssl" in low:
         return "check sslmode, sslrootcert, sslcert and sslkey in the DSN"
     if "does not exist" in low and "database" in low:

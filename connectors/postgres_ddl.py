@@ -6,9 +6,7 @@ whoever needs a table that is missing says so.
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,19 +14,17 @@ from typing import Any
 
 import psycopg
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
 
 from connectors.copy_of_target import Difference
 from connectors.dsn import Dsn
-from connectors.embedded import postgres_binaries
 from connectors.postgres_connection import connect
+from connectors.postgres_programs import not_dumped, run_program
 from connectors.protocols import Catalogue, Table
 from connectors.scratch import ScratchServer
 from workspace.errors import CatalogueError, JobFailedError, UsageError
 
 MOST_ROWS_COPIED = 1_000_000
 """Rows of a table that is only referred to; a larger one is not copied."""
-_OURS = ("schema",)
 _LEFT_OUT = ("--no-owner", "--no-privileges", "--no-tablespaces")
 _LATER_OPTION = re.compile(rb"ALTER TABLE ONLY [^\n]* ALTER COLUMN [^\n]* SET \([^\n]*pg_attver=[^\n]*\);\n")
 """A column's option that servers of autumn 2026 on keep for themselves, and that a server or a pg_dump from before
@@ -168,17 +164,17 @@ def copy_schema(original: Dsn, place: Dsn, file: Path, ours: Sequence[str]) -> l
     left_out = [*_LEFT_OUT, "--no-publications", "--no-subscriptions", "--no-security-labels"]
     left_out += [f"--exclude-schema={schema}" for schema in [*map(_quoted, ours), *hidden_schemas]]
     left_out += [f"--exclude-table={table}" for table in hidden_tables]
-    said = _program(
+    said = run_program(
         "pg_dump", original, "--schema-only", "--format=custom", "--lock-wait-timeout=30s", f"--file={file}", *left_out
     )
     if said is not None:
-        raise _not_dumped(said, original)
+        raise not_dumped(said, original)
     _blank_out(file, _LATER_OPTION)
     stood_in = _stand_in_collations(original, place)
     differences += [
         Difference(f"collation {name}", "no ICU here: text is compared by code points instead") for name in stood_in
     ]
-    said = _program("pg_restore", place, *_LEFT_OUT, str(file))
+    said = run_program("pg_restore", place, *_LEFT_OUT, str(file))
     made = " already exists"
     return differences + [t for t in _troubles(said or "") if not (stood_in and t.why.endswith(made))]
 
@@ -238,53 +234,6 @@ def _out_of_sight(there: psycopg.Connection[Any], ours: Sequence[str]) -> tuple[
         {"ours": list(ours)},
     ).fetchall()
     return [row[0] for row in schemas], [row[0] for row in tables]
-
-
-def _program(name: str, place: Dsn, *arguments: str) -> str | None:
-    """Runs one of PostgreSQL's programs on a database; what it said where it failed, None where it didn't."""
-    parameters: dict[str, Any] = {k: v for k, v in place.parameters.items() if k not in _OURS}
-    known = {"host": place.host, "port": place.port, "user": place.user, "dbname": place.database}
-    parameters.update({key: value for key, value in known.items() if value})
-    # what is secret goes by the environment: arguments are seen by everybody on the machine
-    environment = {**os.environ, "LC_ALL": "C"}
-    for parameter, variable in (
-        ("password", "PGPASSWORD"),
-        ("passfile", "PGPASSFILE"),
-        ("sslpassword", "PGSSLPASSWORD"),
-    ):
-        if parameter in parameters:
-            environment[variable] = str(parameters.pop(parameter))
-    if place.password:
-        environment["PGPASSWORD"] = place.password
-    program = postgres_binaries() / name
-    try:
-        done = subprocess.run(
-            [str(program), *arguments, "--dbname", make_conninfo(**parameters)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment, check=False,
-            start_new_session=True,  # Ctrl-C is for the job, which stops in order
-        )  # fmt: skip
-    except OSError as error:
-        raise JobFailedError(
-            f"{name} can't be run: {error.strerror}", where=str(program),
-            advice="set PACKHORSE_POSTGRES to the folder of PostgreSQL's programs",
-        ) from None  # fmt: skip
-    said = done.stderr.decode(errors="replace")
-    return "\n".join(map(place.redact, said.splitlines())) if done.returncode else None
-
-
-def _not_dumped(said: str, original: Dsn) -> JobFailedError:
-    if "server version mismatch" in said:
-        version = re.search(r"server version: (\S+?);? pg_dump version: (\S+)", " ".join(said.split()))
-        which = f": pg_dump is of version {version[2]}, the server of {version[1]}" if version else ""
-        return JobFailedError(
-            f"the target's schema can't be read{which}", where=original.masked,
-            advice="install the server's version of PostgreSQL's programs and set PACKHORSE_POSTGRES to their folder",
-        )  # fmt: skip
-    last = [line for line in said.splitlines() if "error:" in line or "ERROR:" in line] or said.splitlines() or [""]
-    return JobFailedError(
-        f"the target's schema can't be read: {last[0].removeprefix('pg_dump: ')[:200]}", where=original.masked,
-        advice="grant the target's user what pg_dump asks for, then give the command again",
-    )  # fmt: skip
 
 
 def _troubles(said: str) -> Iterable[Difference]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import os
 import shutil
@@ -55,9 +56,9 @@ class Place:
 
     def terminal(self, *arguments: str) -> pexpect.spawn[str]:
         env = {**environment(self.folder, self.settings), "TERM": "dumb"}
-        return pexpect.spawn(
-            MIGRATE, list(arguments), cwd=str(self.folder), env=env, timeout=60, encoding="utf-8", echo=True
-        )
+        child = pexpect.spawn(MIGRATE, list(arguments), cwd=str(self.folder), env=env, timeout=60, encoding="utf-8")
+        child.logfile_read = io.StringIO()  # all that was shown
+        return child
 
     def holding(self, secret: str) -> list[str]:
         """The files that hold it, in any spelling; the keyring's own aside."""
@@ -170,7 +171,7 @@ def test_on_a_terminal_it_asks_part_by_part_and_shows_no_password(
         child.sendline(answer)
     child.expect("kept as cloud: postgresql://keeper:\\*\\*\\*@127.0.0.1")
     child.expect(pexpect.EOF)
-    said = child.before or ""
+    said = child.logfile_read.getvalue()
     child.close()
     assert child.exitstatus == 0, said
     assert SECRET not in said
@@ -185,7 +186,7 @@ def test_a_whole_dsn_is_pasted_unseen(place: Place, crm: str) -> None:
     child.expect("DSN .not shown.: ")
     child.sendline(crm)
     child.expect(pexpect.EOF)
-    said = str(child.before)
+    said = child.logfile_read.getvalue()
     child.close()
     assert child.exitstatus == 0, said
     assert quote(SECRET, safe="") not in said
@@ -398,6 +399,18 @@ def test_a_locked_keyring_is_one_line_without_what_it_said(monkeypatch: pytest.M
     with pytest.raises(KeyringError, match="the keyring doesn't give the DSN: RuntimeError") as raised:
         Dsn.parse("legacy")
     assert "secret-1" not in f"{raised.value} {raised.value.advice}"
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_keyring_that_keeps_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    import keyring
+
+    from connectors.kept_dsns import keep
+
+    monkeypatch.setattr(keyring.get_keyring(), "set_password", lambda *_: None)
+    with pytest.raises(KeyringError, match="doesn't give back"):
+        keep(KeptDsn("other", "mysql"), "mysql://crm@db/crm")
+    assert list(kept_dsns()) == ["legacy"]
 
 
 def test_several_at_once_lose_no_name(place: Place) -> None:
