@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from connectors import postgres_ddl as ddl
+from connectors import postgres_programs
 from connectors.copy_of_target import Difference
 from connectors.dsn import Dsn
 from connectors.postgres import PostgresTarget
@@ -208,13 +209,13 @@ def test_a_password_stays_out_of_the_arguments(
     copied: Database, scratch: ScratchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[list[str]] = []
-    run = ddl.subprocess.run
+    run = postgres_programs.subprocess.run
 
     def watched(arguments: list[str], **more: object) -> object:
         seen.append(arguments)
         return run(arguments, **more)  # type: ignore[call-overload]
 
-    monkeypatch.setattr(ddl.subprocess, "run", watched)
+    monkeypatch.setattr(postgres_programs.subprocess, "run", watched)
     original = Dsn.parse(copied.dsn)  # by TCP, where the password is asked for
     place, _ = ddl.make_database(original, scratch)
     assert ddl.copy_schema(original, place, tmp_path / "schema.dump", ["packhorse"]) == []
