@@ -301,10 +301,11 @@ def _polymorphic_strength(wanted: Meaning, pointed: str, table: Table) -> float:
 
 
 def _country_of(relation: Relation) -> str:
-    """The entity's own column of countries: the one that the preferred address has."""
+    """The entity's own column of countries: the one that the preferred address has. One whose name has a word that nobody
+    can read may be of any address, and comes last."""
     found = []
     for origin in relation.columns:
         meaning = column_meaning(origin.name, relation.holds)
         if "country" in meaning.core and origin.profile.empty_share < 0.9 and origin.profile.trait("letters") > 0.8:
-            found.append((rank(meaning), origin.name))
-    return min(found)[1] if found else ""
+            found.append((len(meaning.core), rank(meaning), origin.name))
+    return min(found)[2] if found else ""

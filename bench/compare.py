@@ -40,7 +40,7 @@ _OURS = {
     "JOIN packhorse.entity e ON e.id = x.entity_id ORDER BY 1, 3",
     "quarantine": "SELECT e.name, q.batch, q.key, q.field, q.code, q.signature, q.raw::text FROM packhorse.quarantine q "
     "JOIN packhorse.entity e ON e.id = q.entity_id ORDER BY 1, q.row",
-    "ledger": "SELECT e.name, l.batch, l.step, l.read, l.inserted, l.updated, l.unchanged, l.excluded, l.quarantined, "
+    "ledger": "SELECT e.name, l.batch, l.step, l.read, l.inserted, l.updated, l.unchanged, l.matched, l.excluded, l.quarantined, "
     "CASE WHEN e.name = ANY({hashed}) THEN l.checksum END "
     "FROM packhorse.ledger l JOIN packhorse.entity e ON e.id = l.entity_id "
     # a retry given again drives what stayed once more, in a step that moves nothing

@@ -1,5 +1,6 @@
 """The commands that `bench.faults` strikes, each in a process of its own: a load, what takes it back, drives it again,
-brings in what changed, cleans up after it, and a load that merges duplicates; which named places each passes.
+brings in what changed, cleans up after it, a load that merges duplicates, and one whose rows the target held in part before;
+which named places each passes.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from engine.faults import (
     UNDO_POINTS,
 )
 from engine.load import load
+from engine.match_plan import MatchPlan
 from engine.plan import Plan, dump_plan, load_plan, parse_plan
 from engine.redrive import Redrive, check_grown, grown_plan
 from engine.retry import Retry
@@ -97,7 +99,8 @@ class BenchJob:
 class Command:
     """What a person would give. `plan` gives the plan of its job before it, and `work` does it; `after` names the command
     whose end it begins with ("": an empty target, made by `schema`); `points` are the places it is struck at.
-    `change` is made to the source before it, in place: commands are struck in the order of COMMANDS."""
+    `change` is made to the source before it, in place: commands are struck in the order of COMMANDS. `held` is SQL for the rows
+    that the target holds before, out of the source."""
 
     name: str
     work: Callable[[BenchJob], None]
@@ -107,6 +110,7 @@ class Command:
     sample: str = "crm"
     schema: str = ""
     change: Callable[[Path], None] | None = None
+    held: Callable[[Path], str] | None = None
     spreads: bool = False
     """Other processes have a part in it, where the job has any."""
 
@@ -140,6 +144,27 @@ def lenient_plan() -> Plan:
         fields = {c: f.model_copy(update={"otherwise": "null"}) for c, f in entity.fields.items() if f.ref is None}
         entities[name] = entity.model_copy(update={"fields": {**entity.fields, **fields}})
     return plan.model_copy(update={"entities": entities})
+
+
+def matching_plan() -> Plan:
+    """The small plan, in which a contact is who has its e-mail address in the target already."""
+    plan = small_plan()
+    match = MatchPlan.model_validate({"by": ["email"]})
+    contacts = plan.entities["contacts"].model_copy(update={"match": match})
+    return plan.model_copy(update={"entities": {**plan.entities, "contacts": contacts}})
+
+
+def people_before(path: Path) -> str:
+    """A person for each fifth address of the source, without all else."""
+    with closing(sqlite3.connect(path)) as connection:
+        found = connection.execute(
+            "SELECT DISTINCT lower(email_address) FROM email_addresses WHERE rowid % 5 = 0 AND email_address LIKE '%_@_%._%' ORDER BY 1"
+        )
+        addresses = ", ".join("('" + address.replace("'", "''") + "')" for (address,) in found)
+    return (
+        "INSERT INTO people (id, family_name, email, created_at, updated_at) "
+        f"SELECT md5(a)::uuid, 'Here before', a, '2020-01-01', '2020-01-01' FROM (VALUES {addresses}) AS held (a)"
+    )
 
 
 def _duplicates_plan() -> Plan:
@@ -238,6 +263,10 @@ COMMANDS = (
     Command("cleanup", _clean_up, small_plan, CLEANUP_POINTS, after="small load"),
     Command("sync", _sync, small_plan, SYNC_POINTS, after="small load", change=change_source),
     Command(
+        "match", partial(_load, matching_plan), matching_plan, (*POINTS, "after matches decided"),
+        schema=CLOUD_SQL.read_text("utf-8"), held=people_before,
+    ),
+    Command(
         "merge", partial(_load, _duplicates_plan), _duplicates_plan, MERGE_POINTS, sample="duplicates",
         schema=duplicates.TARGET_SQL,
     ),
@@ -247,7 +276,6 @@ ELSEWHERE = {
     "rehearsal begun": "a rehearsal writes to a scratch server alone, and begins anew: tests/test_cli_rehearse.py kills one",
     "rehearsal done": "the same: all that a kill here loses is the rehearsal",
     "pilot cut": "nothing of a pilot is in the target yet: tests/test_cli_pilot.py kills it here",
-    "after matches decided": "it wants a target that held rows before: tests/test_engine_match.py kills it here",
     "late matches found": "it wants others who write meanwhile: tests/test_engine_match_late.py kills it here",
 }
 """Places that no command here is struck at, and why."""

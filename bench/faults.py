@@ -156,8 +156,12 @@ def _ready(
     """The job as the command finds it, in the folder and in a database of its own."""
     if before is None:
         database = target_for(matrix.server, command.schema)
-        source = f"sqlite:///{matrix.folder / f'{command.sample}-{processes}.db'}"
-        return database, BenchJob(str(folder), source, dsn_of(database), matrix.arguments.batch_rows, processes)
+        path = matrix.folder / f"{command.sample}-{processes}.db"
+        if command.held is not None:
+            database.run(command.held(path))
+        return database, BenchJob(
+            str(folder), f"sqlite:///{path}", dsn_of(database), matrix.arguments.batch_rows, processes
+        )
     shutil.copytree(before.job.folder, folder, dirs_exist_ok=True)
     database = Database(matrix.server, matrix.server.new_name())
     matrix.server.run(f"CREATE DATABASE {database.name} TEMPLATE {before.database.name}")
