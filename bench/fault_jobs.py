@@ -22,6 +22,7 @@ from engine.faults import (
     CLEANUP_POINTS,
     MERGE_POINTS,
     POINTS,
+    PURGE_POINTS,
     REDRIVE_POINTS,
     RETRY_POINTS,
     SYNC_POINTS,
@@ -276,6 +277,7 @@ ELSEWHERE = {
     "rehearsal begun": "a rehearsal writes to a scratch server alone, and begins anew: tests/test_cli_rehearse.py kills one",
     "rehearsal done": "the same: all that a kill here loses is the rehearsal",
     "pilot cut": "nothing of a pilot is in the target yet: tests/test_cli_pilot.py kills it here",
+    **dict.fromkeys(PURGE_POINTS, "a purge touches no target: tests/test_purge.py kills it here"),
     "late matches found": "it wants others who write meanwhile: tests/test_engine_match_late.py kills it here",
 }
 """Places that no command here is struck at, and why."""

@@ -35,14 +35,7 @@ RETRY_POINTS = (
     "retry between passes",
 )
 CLEANUP_POINTS = ("cleanup exported", "cleanup before commit", "cleanup after commit")
-PURGE_POINTS = (
-    "purge begun",
-    "purge log:40",
-    "purge told",
-    "purge log forgotten",
-    "purge file removed",
-    "purge file removed:3",
-)
+PURGE_POINTS = ("purge begun", "purge log", "purge told", "purge log forgotten", "purge file removed")
 SYNC_POINTS = (
     "sync begun",
     "sync parts written",
