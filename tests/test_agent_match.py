@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from agent.draft import Draft, draft
 from agent.lexicon import column_meaning, nearness, table_nearness
 from agent.questions import open_questions
-from connectors.dsn import open_source
+from connectors.dsn import open_source, open_target
 from engine.syntax import columns_of
 from tests.agent_families import Family, load, names
 from workspace.log import Workspace
@@ -96,3 +97,23 @@ def test_tables_are_named_alike_across_languages() -> None:
     assert table_nearness("tblAnsprechpartner", "people") == 1
     assert table_nearness("vtiger_potential", "deals") == 1
     assert table_nearness("accounts", "people") == 0
+
+
+def test_a_telephone_number_is_read_by_the_country_whose_column_can_be_read(tmp_path: Path) -> None:
+    """`ShppngCntry` may be any address's; that it isn't the billing one nobody can read."""
+    with sqlite3.connect(tmp_path / "old.db") as connection:
+        connection.execute("CREATE TABLE Account (Id integer primary key, Name, Phone, BillingCountry, ShppngCntry)")
+        row = "(n, 'Firm ' || n, '030 12345' || (10 + n), 'Germany', 'France')"
+        connection.execute(
+            f"WITH RECURSIVE c(n) AS (SELECT 1 UNION SELECT n + 1 FROM c WHERE n < 60) INSERT INTO Account SELECT * FROM (SELECT {row[1:-1]} FROM c)"
+        )
+    connection.close()
+    with sqlite3.connect(tmp_path / "new.db") as connection:
+        connection.execute("CREATE TABLE companies (id integer primary key, name text NOT NULL, phone text)")
+    connection.close()
+    source, target = open_source(f"sqlite:///{tmp_path / 'old.db'}"), open_target(f"sqlite:///{tmp_path / 'new.db'}")
+    with Workspace.open(JobPaths(tmp_path, "draft"), write=True) as workspace:
+        made = draft(source, target.catalogue(), workspace, zone="UTC")
+    source.close()
+    target.close()
+    assert made.whole.entities["Account"].fields["phone"].sql == 'phone("Phone", "BillingCountry")'
