@@ -18,6 +18,10 @@ from workspace.errors import PackhorseError
 
 def main() -> None:
     """The console script. Exits 0, 1, 2, 3, 4 or 130, as docs/reference/cli.md says."""
+    if "_MIGRATE_COMPLETE" in os.environ:  # set by the script that --install-completion puts into a shell
+        from cli.completing import answer_shell
+
+        answer_shell()
     arguments = sys.argv[1:]
     typed_password = hide_passwords(arguments)
     for stream in (sys.stdout, sys.stderr):

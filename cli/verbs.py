@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +10,7 @@ from typer.main import get_command
 from cli import dsn, experience, model, plan, quarantine
 from cli.answer import answer
 from cli.cleanup import cleanup
+from cli.completing import mend_zsh_script
 from cli.defaults import read_defaults
 from cli.demo import demo
 from cli.doctor import doctor
@@ -39,7 +39,6 @@ UsageProblem: type[Exception] = typer.BadParameter.__mro__[2]
 app = typer.Typer(
     name="migrate",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "PACKHORSE"},
@@ -48,6 +47,8 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version  # a tenth of the time that a command takes to start
+
         print(f"packhorse {version('packhorse')}")
         raise typer.Exit
 
@@ -108,6 +109,8 @@ def execute(arguments: list[str]) -> int:
     if not arguments:
         arguments = ["--help"]
     command = tree()
+    if arguments[0] in ("--install-completion", "--show-completion"):
+        mend_zsh_script()
     # help is given whatever a file of defaults says
     values = {} if {"-h", "--help", "--version"} & set(arguments) else read_defaults(command)
     result = command.main(arguments, standalone_mode=False, prog_name="migrate", default_map=values)

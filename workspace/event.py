@@ -37,5 +37,5 @@ class Event:
     type: ClassVar[str]
 
 
-CONFIG = ConfigDict(extra="forbid", hide_input_in_errors=True)
+CONFIG = ConfigDict(extra="forbid", hide_input_in_errors=True, defer_build=True)
 """Of each event: an error must not show what it refused."""

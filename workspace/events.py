@@ -8,6 +8,7 @@ recorded and what is read later never differ. No event may hold a password, and 
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -392,12 +393,19 @@ EVENT_TYPES: dict[str, type[Event]] = {
 }  # fmt: skip
 """Every event by the name it has in the log."""
 
-_adapters: dict[str, TypeAdapter[Any]] = {name: TypeAdapter(kind) for name, kind in EVENT_TYPES.items()}
+
+@cache
+def _adapter(type_: str) -> TypeAdapter[Any] | None:
+    """Made when the first event of the type is met: all of them would be a tenth of a command's start."""
+    kind = EVENT_TYPES.get(type_)
+    return None if kind is None else TypeAdapter(kind)
 
 
 def event_fields(event: Event) -> dict[str, Any]:
     """The event's fields as JSON values, without `type`."""
-    fields = _adapters[event.type].dump_python(event, mode="json")
+    adapter = _adapter(event.type)
+    assert adapter is not None
+    fields = adapter.dump_python(event, mode="json")
     assert isinstance(fields, dict)
     return fields
 
@@ -413,7 +421,7 @@ def event_from_json(type_: str, body: str) -> Event:
     Raises WorkspaceError: "newer version" for a name or a field that this version doesn't know, "damaged" for
     what isn't an event at all.
     """
-    adapter = _adapters.get(type_)
+    adapter = _adapter(type_)
     if adapter is None:
         raise newer_version("workspace", f"an event {type_[:60]!r}")
     try:
