@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from agent.ladder import AUTONOMY
 from cli.options import AsJson
 from cli.views import eval as view
 from cli.views.output import on_stderr, on_stdout, print_json
@@ -42,7 +41,7 @@ def evaluate(
     oracle: Oracle = None,
     ablate: Ablate = None,
     second: Second = False,
-    autonomy: Autonomy = AUTONOMY,
+    autonomy: Autonomy = 0.9,
     repeat: Repeat = 1,
     output: Output = None,
     compare: Compare = None,
