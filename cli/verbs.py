@@ -15,6 +15,7 @@ from cli.defaults import read_defaults
 from cli.demo import demo
 from cli.doctor import doctor
 from cli.eval import evaluate
+from cli.examples import epilog
 from cli.explain import explain
 from cli.init import init
 from cli.inspect import inspect
@@ -95,10 +96,11 @@ app.command()(demo)
 def tree() -> Any:
     """The verbs as the parser has them. Help names the variables that were named here, not those of every option."""
     root: Any = get_command(app)
-    todo = [root]
+    todo = [("", root)]
     while todo:
-        command = todo.pop()
-        todo += getattr(command, "commands", {}).values()
+        words, command = todo.pop()
+        todo += [(f"{words} {name}".strip(), child) for name, child in getattr(command, "commands", {}).items()]
+        command.epilog = epilog(words)
         for parameter in command.params:
             parameter.show_envvar = parameter.envvar is not None
     return root

@@ -15,6 +15,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from typer.main import get_command
 
+from cli.examples import EXAMPLES as EXAMPLES_OF_VERBS
 from cli.verbs import app
 from engine.expressions import ALLOWED_NAMES
 from engine.functions import FUNCTIONS
@@ -83,6 +84,7 @@ def _page(path: tuple[str, ...], command: Any) -> str:
     rows = [(f"`{each.metavar or each.name.upper()}`", each.help) for each in arguments]
     rows += [(_option(each), each.help) for each in options]
     lines += ["| | |", "|---|---|", *(f"| {name} | {_cell(text)} |" for name, text in rows), ""]
+    lines += [*(f"    {example}" for example in EXAMPLES_OF_VERBS.get(" ".join(path), ())), ""]
     return "\n".join(lines)
 
 
