@@ -28,6 +28,7 @@ from agent.ladder import Budget, Ladder
 from agent.learnt import learn_decisions
 from agent.loop import Loop, last_plan
 from agent.models.protocol import Encoder, Model
+from agent.plan_edits import edits, with_edits
 from agent.plan_versions import began_with_plan, begun_entities, frozen, keep_beside_log
 from agent.questions import Question, open_questions, question_of, read_answer
 from agent.recovery import finish_redrive, recover
@@ -283,12 +284,14 @@ class Run:
             loop = Loop(self.workspace, self._frozen(plan, last), self._catalogue)
             return None, keep_beside_log(self.paths, loop.keep_version("file", "given"))
         self._open_model()
+        made = edits(self.workspace)
         drafted = draft(
             self._source, self._catalogue, self.workspace, model=self._model, encoder=self._encoder,
             autonomy=self.request.autonomy, experience=self._experience, zone=self.request.zone,
-            watch=self._watch, on_call=self._count, keep=lambda plan: self._frozen(plan, last),
+            watch=self._watch, on_call=self._count, keep=lambda plan: self._frozen(with_edits(plan, made), last),
             person=self._person if self._ask is not None else None, budget=self._budget,
         )  # fmt: skip
+        drafted = replace(drafted, whole=with_edits(drafted.whole, made))
         return drafted, keep_beside_log(self.paths, drafted.plan)
 
     def _frozen(self, plan: Plan, last: Plan | None) -> Plan:

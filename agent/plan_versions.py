@@ -4,8 +4,11 @@ given afterwards; fields that come later are `agent.recovery`'s to bring in.
 
 from __future__ import annotations
 
-from engine.plan import Plan, dump_plan
+from contextlib import suppress
+
+from engine.plan import Plan, dump_plan, parse_plan
 from workspace.disk import disk_errors
+from workspace.errors import PlanError
 from workspace.events import BatchCommitted, JobStarted
 from workspace.log import Workspace
 from workspace.paths import JobPaths
@@ -39,9 +42,13 @@ def frozen(plan: Plan, last: Plan | None, begun: set[str]) -> Plan:
 
 
 def keep_beside_log(paths: JobPaths, plan: Plan) -> Plan:
-    """Writes the plan beside the log, for a person to read; the plan."""
+    """Writes the plan beside the log, for a person to read; the plan. A file that says the same stays as it is, with its
+    comments."""
     file = paths.plans / f"plan-{plan.version}.yaml"
     with disk_errors():
+        with suppress(FileNotFoundError, UnicodeDecodeError, PlanError):
+            if parse_plan(file.read_text(encoding="utf-8"), str(file)) == plan:
+                return plan
         file.touch(mode=0o600)
         file.write_text(dump_plan(plan), encoding="utf-8")
     return plan

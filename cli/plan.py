@@ -10,6 +10,7 @@ import typer
 
 from cli.options import AsJson, here
 from cli.plan_draft import draft
+from cli.plan_edit import edit
 from cli.plan_schema import schema
 from cli.systems import GivenSource, GivenTarget, opened
 from cli.views import plan as view
@@ -20,7 +21,7 @@ from workspace.paths import JobPaths, find_job
 if TYPE_CHECKING:
     from engine.plan import Plan
 
-app = typer.Typer(rich_markup_mode=None, help="The plan as a document: draft it, check it, compare it, explain it.")
+app = typer.Typer(rich_markup_mode=None, help="The plan as a document: draft it, check it, edit it, compare it, explain it.")
 app.command("draft")(draft)
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The plan.")]
@@ -91,13 +92,9 @@ def diff(
     How they are written (comments, order, quotes) makes no difference. JSON: `same`, and `appeared`, `changed` and
     `went`, lists of objects with `path`, `before`, `after`.
     """
-    from engine.plan import plan_document
-    from workspace.difference import Difference, compare
+    from engine.plan_difference import plan_difference
 
-    old, new = (plan_document(_plan(each, job)) for each in (before, after))
-    for document in (old, new):
-        document.pop("version", None)
-    found = Difference(0, 0, tuple(compare(old, new)))
+    found = plan_difference(_plan(before, job), _plan(after, job))
     if as_json:
         told = found.to_dict()
         print_json({"same": not found.items, **{kind: told[kind] for kind in ("appeared", "changed", "went")}})
@@ -108,6 +105,7 @@ def diff(
     return 0
 
 
+app.command("edit")(edit)
 app.command("schema")(schema)
 
 
