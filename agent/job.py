@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from agent.draft import Draft, draft
@@ -284,14 +285,14 @@ class Run:
             loop = Loop(self.workspace, self._frozen(plan, last), self._catalogue)
             return None, keep_beside_log(self.paths, loop.keep_version("file", "given"))
         self._open_model()
-        made = edits(self.workspace)
+        edited = partial(with_edits, made=edits(self.workspace))
         drafted = draft(
             self._source, self._catalogue, self.workspace, model=self._model, encoder=self._encoder,
             autonomy=self.request.autonomy, experience=self._experience, zone=self.request.zone,
-            watch=self._watch, on_call=self._count, keep=lambda plan: self._frozen(with_edits(plan, made), last),
+            watch=self._watch, on_call=self._count, keep=lambda plan: self._frozen(edited(plan), last),
             person=self._person if self._ask is not None else None, budget=self._budget,
         )  # fmt: skip
-        drafted = replace(drafted, whole=with_edits(drafted.whole, made))
+        drafted = replace(drafted, whole=edited(drafted.whole))
         return drafted, keep_beside_log(self.paths, drafted.plan)
 
     def _frozen(self, plan: Plan, last: Plan | None) -> Plan:

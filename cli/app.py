@@ -83,17 +83,9 @@ def _usage(problem: Exception) -> tuple[str, str, str]:
 
 
 def _report(code: str, what: str, where: str, advice: str, details: tuple[str, ...] = (), *, exit_code: int) -> int:
-    from cli.secrets import masked
+    from cli.views.errors import show_error
     from cli.views.output import on_stderr
-    from cli.views.text import one_line
 
-    console = on_stderr()
     word = {3: "stopped", 4: "waiting", 130: "interrupted"}.get(exit_code, "error")
-    console.print(f"{word} {code}:", style="bold red" if word == "error" else "bold yellow", end=" ")
-    console.print(masked(one_line(what)))
-    for line in details:
-        console.print(f"  {masked(one_line(line))}")
-    for name, text in (("at", where), ("do", advice)):
-        if text:
-            console.print(f"  {name}: {masked(one_line(text))}")
+    show_error(on_stderr(), code, what, where, advice, details, word=word)
     return exit_code

@@ -21,7 +21,9 @@ from workspace.paths import JobPaths, find_job
 if TYPE_CHECKING:
     from engine.plan import Plan
 
-app = typer.Typer(rich_markup_mode=None, help="The plan as a document: draft it, check it, edit it, compare it, explain it.")
+app = typer.Typer(
+    rich_markup_mode=None, help="The plan as a document: draft it, check it, edit it, compare it, explain it."
+)
 app.command("draft")(draft)
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The plan.")]

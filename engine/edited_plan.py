@@ -37,9 +37,7 @@ class EditedPlan:
     redriven: Mapping[str, int]
 
 
-def check_edited(
-    paths: JobPaths, workspace: Workspace, edited: Plan, source: Source, target: Catalogue
-) -> EditedPlan:
+def check_edited(paths: JobPaths, workspace: Workspace, edited: Plan, source: Source, target: Catalogue) -> EditedPlan:
     """The edited plan held against both systems as for a run, and against what the job has loaded. PlanError,
     ExpressionError, CatalogueError for what can't be; UsageError where the job can't take a plan now."""
     state, job = state_at(workspace), f"job {paths.job}"
