@@ -22,7 +22,7 @@ def line_of(text: str, where: str) -> int | None:
         return None
     line, left = None, where
     while isinstance(node, CommentedMap) and left:
-        fits = [key for key in map(str, node) if left == key or left.startswith((f"{key}.", f"{key}:"))]
+        fits = [key for key in map(str, node) if left == key or left.startswith((f"{key}.", f"{key}:", f"{key},"))]
         if not fits:
             break
         key = max(fits, key=len)

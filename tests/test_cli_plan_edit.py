@@ -120,10 +120,10 @@ def test_an_error_is_shown_with_its_line_and_edited_again(folder: Path) -> None:
     elif ! grep -q 'to: {' "$FILE"; then sed -i 's/to: people/to: {/' "$FILE"
     else sed -i 's/to: {/to: people/; s/nonsense/trim/' "$FILE"; fi"""
     child = editing(folder, script, "j")
-    child.expect("error PH-2\\d\\d: .*nonsense")
+    child.expect("error PH-\\d+:.*nonsense")
     child.expect("at: being-edited.yaml:\\d+: entities.contacts.fields.email")
     child.sendline("y")
-    child.expect("error PH-2\\d\\d: not valid YAML")
+    child.expect("error PH-\\d+:.*not valid YAML")
     child.expect("being-edited.yaml:\\d+:\\d+")
     child.sendline("")
     child.expect("lower\\(email_address\\) -> trim\\(email_address\\)")
@@ -172,7 +172,7 @@ def test_a_file_keeps_its_comments(folder: Path) -> None:
     assert ended(child) == 0
     assert (folder / "plan.yaml").read_text() == PLAN.replace("lower(email", "upper(email")
     child = editing(folder, "exit 3", "plan.yaml")
-    child.expect("error PH-101: the editor ended with 3")
+    child.expect("error PH-101:.*the editor ended with 3")
     assert ended(child) == 2
 
 
@@ -181,7 +181,7 @@ def test_it_is_refused_where_it_cannot_be(folder: Path, monkeypatch: pytest.Monk
     migrate_here("plan", "edit", "j").refused("PH-101", "no terminal to open an editor on")
     with JobLock(JobPaths(folder, "j")):
         child = editing(folder, "true", "j")
-        child.expect("error PH-\\d+: job 'j' is being run by process")
+        child.expect("error PH-\\d+:.*job 'j' is being run by process")
         assert ended(child) != 0
     env = environment(folder, {"TERM": "xterm", "NO_COLOR": "1", "VISUAL": "no-such-editor"})
     child = pexpect.spawn(MIGRATE, ["plan", "edit", "j"], cwd=str(folder), env=env, timeout=60, encoding="utf-8")
