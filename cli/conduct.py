@@ -60,14 +60,19 @@ def conduct(title: str, act: Act, *, yes: bool, as_json: bool) -> int:
 def tell_preview(outcome: JobOutcome, *, side_by_side: bool, as_json: bool, only: str = "") -> None:
     """The preview of a dry run, on stdout. UsageError where the entity `only` isn't in it."""
     assert outcome.preview is not None
-    names = [entity.entity for entity in outcome.preview.entities]
-    if only and only not in names:
-        raise UsageError(f"the plan has no entity {only!r}", advice=f"it has: {', '.join(names)}")
+    refuse_unknown(outcome.preview, only)
     if as_json:
         print_json(_document(outcome))
     else:
         made_of = view.origins(outcome.plan) if side_by_side else None
         view.show(on_stdout(), outcome.job, outcome.preview, made_of, only)
+
+
+def refuse_unknown(preview: Preview, only: str) -> None:
+    """UsageError where the preview hasn't the entity `only`; "" stands for all."""
+    names = [entity.entity for entity in preview.entities]
+    if only and only not in names:
+        raise UsageError(f"the plan has no entity {only!r}", advice=f"it has: {', '.join(names)}")
 
 
 def _document(outcome: JobOutcome) -> dict[str, Any]:

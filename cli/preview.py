@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.conduct import tell_preview
+from cli.conduct import refuse_unknown, tell_preview
 from cli.opened_job import opened_job
 from cli.options import AsJson, Job, PlanFile, here
 from cli.signals import StopFlag, stop_on_signals
 from cli.systems import GivenSource, GivenTarget
 from cli.views.live import LiveView
 from cli.views.output import on_stderr
+from cli.written import refuse_place, written
 from workspace.errors import UsageError
 from workspace.paths import find_job
 
@@ -24,6 +25,15 @@ Rows = Annotated[bool, typer.Option("--rows/--no-rows", help="Show rows side by 
 
 Entity = Annotated[str, typer.Option("--entity", metavar="NAME", help="Show all that is known of this entity.")]
 
+Page = Annotated[
+    Path | None,
+    typer.Option(
+        "--html",
+        metavar="FILE",
+        help="Write it as one page that needs no network, its rows to be filtered; values as they are.",
+    ),
+]
+
 
 def preview(
     job: Job = None,
@@ -32,10 +42,13 @@ def preview(
     target: GivenTarget = None,
     rows: Rows = True,
     entity: Entity = "",
+    html: Page = None,
     as_json: AsJson = False,
 ) -> int:
     """Show what would happen, of a job or of a plan file: rows by outcome, what fails and why, what is left
     behind, rows side by side. Nothing is written to the target.
+
+    With --html as a page: record values are in it, so only its owner can read the file.
 
     The source is read once, into the stage of the job; `migrate resume` then loads just these rows.
 
@@ -47,10 +60,26 @@ def preview(
     """
     if job and plan:
         raise UsageError("a job and --plan at once", advice="migrate preview JOB, or migrate preview --plan FILE")
+    if html is not None:
+        refuse_place(html, "--html")
     with stop_on_signals() as stop, LiveView(on_stderr(), "preview") as live:
         outcome = _of_plan(plan, source, target, live, stop) if plan else _of_job(job, source, target, live, stop)
-    tell_preview(outcome, side_by_side=rows, as_json=as_json, only=entity)
+    if html is not None:
+        _write(outcome, html, entity)
+    if html is None or as_json:
+        tell_preview(outcome, side_by_side=rows, as_json=as_json, only=entity)
     return 0
+
+
+def _write(outcome: JobOutcome, output: Path, only: str) -> None:
+    """Writes the page, for its owner alone."""
+    from cli.views.preview_page.page import page
+
+    assert outcome.preview is not None
+    refuse_unknown(outcome.preview, only)
+    with written(output) as file:
+        file.write(page(outcome.job, outcome.preview, outcome.plan, only=only).encode())
+    on_stderr().print(f"wrote {output}; nothing was written to the target")
 
 
 def _of_plan(file: Path, source: str | None, target: str | None, live: LiveView, stop: StopFlag) -> JobOutcome:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +13,7 @@ from cli.signals import stop_on_signals
 from cli.systems import GivenSource, GivenTarget
 from cli.views.live import LiveView
 from cli.views.output import on_stderr, on_stdout, print_json
-from workspace.disk import disk_errors
+from cli.written import refuse_place, written
 from workspace.errors import UsageError
 from workspace.lock import lock_holder
 from workspace.log import Workspace
@@ -66,11 +65,8 @@ def report(
     """
     if output is not None and output.suffix.lower() not in _KINDS:
         raise UsageError(f"a report is an {', '.join(_KINDS[:-1])} or {_KINDS[-1]} file", where=str(output))
-    if output is not None and (
-        output.is_dir() or not output.parent.is_dir()
-    ):  # told before the stage is looked through
-        what = "there is a folder of that name" if output.is_dir() else "there is no such folder"
-        raise UsageError(what, where=str(output), advice="name another file with -o")
+    if output is not None:
+        refuse_place(output, "-o")  # told before the stage is looked through
     paths = find_job(here(), job)
     made = _with_examples(paths, source, target) if examples else _made(paths, "Left out by --no-examples.")
     if output is None and not as_json:
@@ -118,28 +114,20 @@ def _made(paths: JobPaths, why_no_changes: str, changes: list[ValueChange] | Non
 
 
 def _write(made: Report, output: Path, show_values: bool) -> None:
-    """Writes the file for its owner alone; an earlier one is replaced when the new one is whole."""
-    temporary = output.with_name(f".{output.name}.{os.getpid()}.writing")
-    with disk_errors():
-        try:
-            with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                if output.suffix.lower() == ".xlsx":
-                    from cli.views.report.workbook import workbook
+    """Writes the file in the kind that its name says."""
+    with written(output) as file:
+        if output.suffix.lower() == ".xlsx":
+            from cli.views.report.workbook import workbook
 
-                    workbook(made, file, show_values=show_values)
-                elif output.suffix.lower() == ".md":
-                    from cli.views.report.markdown import markdown
+            workbook(made, file, show_values=show_values)
+        elif output.suffix.lower() == ".md":
+            from cli.views.report.markdown import markdown
 
-                    file.write(markdown(made, show_values=show_values).encode())
-                else:
-                    from cli.views.report.page import page
+            file.write(markdown(made, show_values=show_values).encode())
+        else:
+            from cli.views.report.page import page
 
-                    file.write(page(made, show_values=show_values).encode())
-            temporary.replace(output)
-        except PermissionError as error:
-            raise UsageError(f"cannot be written: {error.strerror}", where=str(output)) from None
-        finally:
-            temporary.unlink(missing_ok=True)
+            file.write(page(made, show_values=show_values).encode())
 
 
 def _document(made: Report, output: Path | None, show_values: bool) -> dict[str, object]:

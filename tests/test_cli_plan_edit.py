@@ -63,7 +63,9 @@ def editing(folder: Path, script: str, *arguments: str, variable: str = "EDITOR"
     tool = folder / "the editor"
     tool.write_text(f'#!/bin/bash\nfor FILE; do :; done\nprintf "%s\\n" "$@" >> {folder}/called\n{script}\n')
     tool.chmod(0o755)
-    env = environment(folder, {"TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "150", variable: f"'{tool}' --wait '; touch harm'"})
+    env = environment(
+        folder, {"TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "150", variable: f"'{tool}' --wait '; touch harm'"}
+    )
     return pexpect.spawn(
         MIGRATE,
         ["plan", "edit", *arguments],
