@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
+from agent.matter import EXPRESSIONS, SQL
+from agent.questions import open_questions
 from engine.plan import EntityPlan, Plan, parse_plan
-from workspace.events import PlanChanged
+from workspace.events import PlanChanged, QuestionAnswered
 from workspace.log import Workspace
 
 T = TypeVar("T")
@@ -45,6 +47,23 @@ def with_edits(plan: Plan, made: list[tuple[Plan, Plan]]) -> Plan:
             update={"entities": _ordered(entities, after.entities), "value_maps": _ordered(maps, after.value_maps)}
         )
     return plan
+
+
+def answers(workspace: Workspace, before: Plan, after: Plan) -> list[QuestionAnswered]:
+    """What an edit answers: the open questions on fields that it brings in."""
+    found = []
+    for question in open_questions(workspace):
+        entity, _, column = question.subject.rpartition(".")
+        if entity not in before.entities or entity not in after.entities or question.kind not in EXPRESSIONS:
+            continue
+        field = after.entities[entity].fields.get(column)
+        if field is None or column in before.entities[entity].fields or (field.constant and not question.free):
+            continue
+        offered = {each["answer"] for each in question.candidates}
+        named = f"column:{field.from_}"
+        answer = str(field.default) if field.constant else named if named in offered else f"{SQL}{field.expression}"
+        found.append(QuestionAnswered(question.id, answer))
+    return found
 
 
 def _entity(entity: EntityPlan, before: EntityPlan, after: EntityPlan) -> EntityPlan:

@@ -58,6 +58,7 @@ def edit(plan: Edited = None, source: GivenSource = None, target: GivenTarget = 
 
 
 def _edit_job(paths: JobPaths, source: str | None, target: str | None) -> int:
+    from agent.plan_edits import answers
     from engine.edited_plan import check_edited, keep_edited
     from engine.plan import parse_plan
 
@@ -83,6 +84,8 @@ def _edit_job(paths: JobPaths, source: str | None, target: str | None) -> int:
         if text is None:
             return nothing_kept(draft)
         kept = keep_edited(paths, workspace, found[0], text)
+        if answered := answers(workspace, last, kept):
+            workspace.record(*answered)
         draft.file.unlink(missing_ok=True)
         on_stdout().print(
             f"{paths.job}: kept as plan version {kept.version}; to go on by it: migrate resume {paths.job}"

@@ -150,6 +150,29 @@ def test_rows_that_are_loaded_are_driven_again(folder: Path) -> None:
     assert migrate_here("verify", "j").code == 0
 
 
+def test_an_edit_of_a_drafted_plan_stays_when_it_is_drafted_again(folder: Path) -> None:
+    connection = sqlite3.connect("legacy.db")
+    connection.execute("UPDATE contacts SET email_address = 'no mail' WHERE id = 2")
+    connection.commit()
+    connection.close()
+    systems = "sqlite:///legacy.db", "sqlite:///cloud.db"
+    assert migrate_here("plan", "draft", *systems, "--job", "j", "--model", "none", "-o", "d.yaml").code == 0
+    assert "# ask: email" in Path("d.yaml").read_text()
+    script = """grep -c '# by rule' "$FILE" > seen; grep -c '# ask: email' "$FILE" >> seen
+    sed -i "s/^    fields:/    fields:\\n      email: {sql: email(email_address), otherwise: 'null'}/; /email_address: left out/d; /unmapped:/d" "$FILE" """
+    child = editing(folder, script, "j")
+    child.expect("entities.contacts.fields.email")
+    child.sendline("y")
+    assert ended(child) == 0
+    assert (folder / "seen").read_text().split()[1] == "1"
+    assert migrate_here("answer", "j", "--json").json["questions"] == []  # what the edit says needs no answer
+    resumed = migrate_here("resume", "j", "--yes")
+    assert resumed.code == 0, resumed
+    assert [row[2] for row in people()] == ["lee@example.com", None]
+    told = migrate_here("plan", "explain", "contacts.email", "--job", "j", "--json").json
+    assert told["says"] == {"sql": "email(email_address)", "otherwise": "null"}
+
+
 @pytest.mark.parametrize(
     ("script", "said"),
     [
