@@ -159,7 +159,8 @@ def test_an_edit_of_a_drafted_plan_stays_when_it_is_drafted_again(folder: Path) 
     assert migrate_here("plan", "draft", *systems, "--job", "j", "--model", "none", "-o", "d.yaml").code == 0
     assert "# ask: email" in Path("d.yaml").read_text()
     script = """grep -c '# by rule' "$FILE" > seen; grep -c '# ask: email' "$FILE" >> seen
-    sed -i "s/^    fields:/    fields:\\n      email: {sql: email(email_address), otherwise: 'null'}/; /email_address: left out/d; /unmapped:/d" "$FILE" """
+    sed -i "s/^    fields:/    fields:\\n      email: {sql: email(email_address), otherwise: 'null'}/; /email_address: left out/d; /unmapped:/d" "$FILE"
+    sed -i 's/^      last_name: .*/      last_name: {sql: upper(last_name)}  # loud/' "$FILE" """
     child = editing(folder, script, "j")
     child.expect("entities.contacts.fields.email")
     child.sendline("y")
@@ -168,7 +169,7 @@ def test_an_edit_of_a_drafted_plan_stays_when_it_is_drafted_again(folder: Path) 
     assert migrate_here("answer", "j", "--json").json["questions"] == []  # what the edit says needs no answer
     resumed = migrate_here("resume", "j", "--yes")
     assert resumed.code == 0, resumed
-    assert [row[2] for row in people()] == ["lee@example.com", None]
+    assert [row[1:3] for row in people()] == [("LEE", "lee@example.com"), ("RAY", None)]
     told = migrate_here("plan", "explain", "contacts.email", "--job", "j", "--json").json
     assert told["says"] == {"sql": "email(email_address)", "otherwise": "null"}
 
