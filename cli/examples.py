@@ -11,7 +11,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "resume": ("migrate resume", "migrate resume night --tolerate 0.3", "migrate resume night --executor local:4 --yes"),
     "rehearse": ("migrate rehearse legacy cloud --plan plan.yaml --job night",),
-    "preview": ("migrate preview night --entity contacts", "migrate preview --plan plan.yaml --json"),
+    "preview": (
+        "migrate preview night --entity contacts",
+        "migrate preview night --html preview.html",
+        "migrate preview --plan plan.yaml --json",
+    ),
     "jobs": ("migrate jobs", "migrate jobs --json"),
     "status": ("migrate status", "migrate status night --json"),
     "watch": ("migrate watch night", "migrate watch night --pause", "migrate watch night --go-on"),
