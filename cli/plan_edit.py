@@ -63,9 +63,11 @@ def _edit_job(paths: JobPaths, source: str | None, target: str | None) -> int:
     from engine.plan import parse_plan
 
     with JobLock(paths), Workspace.open(paths, write=True) as workspace:
-        belief = state_at(workspace).belief
+        state = state_at(workspace)
+        belief = state.belief
         if not belief.plan:
             raise UsageError(f"job {paths.job!r} has no plan yet", advice=f"migrate resume {paths.job} drafts one")
+        state.refuse_purged()
         belief.refuse_cleaned_up()
         last = parse_plan(belief.plan, f"plan version {belief.plan_version} of {paths.job}")
         dsns = job_dsn("source", source, belief), job_dsn("target", target, belief)
