@@ -15,6 +15,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import psutil
@@ -24,15 +25,15 @@ from sqlglot import exp
 from connectors.csv_files import LONGEST_LINE, CsvFile, write_utf8
 from connectors.dsn import Dsn
 from connectors.file_options import FileOptions
+from connectors.file_store import FileStore, quoted
 from connectors.file_tables import FileTable, find_tables, state_of
 from connectors.files_together import offer
 from connectors.grants import Grant
 from connectors.protocols import Catalogue, Column, Kind, Page, Table
 from connectors.relation import after_key, from_clause, is_select, not_before, where_lacking
-from connectors.sized import of_size
 from workspace.errors import CatalogueError, ConnectError, DiskFullError, SourceLostError
 
-_MEMORY = "1GB"
+_USUAL_LINE = 2_000_000
 _PREFIX = "packhorse-csv-"
 
 
@@ -60,7 +61,7 @@ class CsvSource:
         _sweep()
         self._folder = tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-", ignore_cleanup_errors=True)
         self._temporary = Path(self._folder.name)
-        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._store: FileStore | None = None
         try:
             self._found = find_tables(self._path, self._temporary, options)
             self._files, self._states = self._found.tables, self._found.states
@@ -68,7 +69,9 @@ class CsvSource:
                 *self._found.notes,
                 *(offer(names, self._with(option)) for names, option in self._found.alike),
             )
-            self._connection = self._open()
+            widest = max((len(table.columns) for table in self._files.values()), default=0)
+            folder = self._path if self._path.is_dir() else self._path.parent
+            self._store = FileStore(self._temporary, (folder, self._temporary), widest)
         except BaseException as error:
             self.close()
             if isinstance(error, LookupError):
@@ -93,7 +96,7 @@ class CsvSource:
     def describe(self, relation: str) -> Table:
         """The columns of a file's table or of a SELECT."""
         if is_select(relation):
-            described = self._run(f"DESCRIBE SELECT * FROM {self._from(relation)}").fetchall()
+            described = self._run(f"DESCRIBE SELECT * FROM {self._from(relation)}")
             names = [str(row[0]) for row in described]
             return Table(name="", columns=tuple(map(_column, names)))
         table = self._file(relation)
@@ -101,8 +104,8 @@ class CsvSource:
 
     def count(self, relation: str, lacking: Sequence[str] = ()) -> int:
         """COUNT(*) of the file or SELECT, or of its rows that lack one of some columns."""
-        row = self._run(f"SELECT count(*) FROM {self._from(relation)}{where_lacking(lacking, self.quote)}").fetchone()
-        return int(row[0]) if row else 0
+        rows = self._run(f"SELECT count(*) FROM {self._from(relation)}{where_lacking(lacking, self.quote)}")
+        return int(rows[0][0])
 
     def pages(
         self,
@@ -129,9 +132,9 @@ class CsvSource:
             ordered = [f"CAST({self.quote(name)} AS VARCHAR)" for name in key]
             conditions = [f"{column} IS NOT NULL" for column in ordered]
             if since is not None:
-                conditions.append(not_before(f"CAST({self.quote(since[0])} AS VARCHAR)", _text(since[1])))
+                conditions.append(not_before(f"CAST({self.quote(since[0])} AS VARCHAR)", quoted(since[1])))
             if after is not None:
-                conditions.append(after_key(ordered, [_text(value) for value in after]))
+                conditions.append(after_key(ordered, [quoted(value) for value in after]))
             # rows of one key come as they stand in their files, each time
             ordered += [] if is_select(relation) else ["rowid"]
             sql += f" WHERE {' AND '.join(conditions)} ORDER BY {', '.join(ordered)}"
@@ -140,15 +143,13 @@ class CsvSource:
             sql += f" WHERE rowid >= {done}"
         self._still_the_same()
         try:
-            with self._cursor() as cursor:
-                reader = cursor.sql(sql).to_arrow_reader(size)
-                for table in of_size(reader, names, size, key):
-                    if key:
-                        last = tuple(table.column(name)[-1].as_py() for name in key)
-                    else:
-                        done += table.num_rows
-                        last = () if is_select(relation) else (str(done),)
-                    yield Page(table, last)
+            for table in self._open.stream(sql, names, size, key):
+                if key:
+                    last = tuple(table.column(name)[-1].as_py() for name in key)
+                else:
+                    done += table.num_rows
+                    last = () if is_select(relation) else (str(done),)
+                yield Page(table, last)
         except duckdb.Error as error:
             raise self._failed(error) from None
         self._still_the_same()
@@ -162,7 +163,7 @@ class CsvSource:
         if parameters:
             sql = sql.replace("%%", "\0").replace("%s", "?").replace("\0", "%")
         self._take_named(sql)
-        return list(self._run(sql, parameters).fetchall())
+        return list(self._run(sql, parameters))
 
     def quote(self, identifier: str) -> str:
         """The identifier in double quotes."""
@@ -170,41 +171,27 @@ class CsvSource:
 
     def close(self) -> None:
         """Ends DuckDB and deletes the temporary folder. Safe to call twice."""
-        if self._connection is not None:
-            self._connection.close()
+        if self._store is not None:
+            self._store.close()
         self._folder.cleanup()
 
-    def _open(self) -> duckdb.DuckDBPyConnection:
-        connection = duckdb.connect(
-            str(self._temporary / "tables.db"),
-            config={
-                "memory_limit": _MEMORY,
-                "threads": "2",
-                "temp_directory": str(self._temporary / "spill"),
-                "autoinstall_known_extensions": "false",
-                "autoload_known_extensions": "false",
-            },
-        )
-        connection.execute("SET enable_progress_bar = false")
-        folder = self._path if self._path.is_dir() else self._path.parent
-        allowed = ", ".join(_text(f"{path}/") for path in (folder, self._temporary))
-        connection.execute(f"SET allowed_directories = [{allowed}]")
-        connection.execute("SET enable_external_access = false")
-        connection.execute("SET lock_configuration = true")
-        return connection
+    @property
+    def _open(self) -> FileStore:
+        assert self._store is not None
+        return self._store
 
-    def _cursor(self) -> duckdb.DuckDBPyConnection:
-        """A cursor of its own: DuckDB allows one open result each."""
-        assert self._connection is not None
-        return self._connection.cursor()
+    def _run(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a SELECT."""
 
-    def _run(self, sql: str, parameters: Sequence[object] = ()) -> duckdb.DuckDBPyConnection:
+        def rows() -> list[tuple[Any, ...]]:
+            with self._open.cursor() as cursor:
+                statements = cursor.extract_statements(sql)
+                if len(statements) != 1 or statements[0].type not in _HARMLESS:
+                    raise CatalogueError("only one SELECT can be asked of a source", where=self.dsn)
+                return cursor.execute(statements[0], list(parameters)).fetchall()
+
         try:
-            cursor = self._cursor()
-            statements = cursor.extract_statements(sql)
-            if len(statements) != 1 or statements[0].type not in _HARMLESS:
-                raise CatalogueError("only one SELECT can be asked of a source", where=self.dsn)
-            return cursor.execute(statements[0], list(parameters))
+            return self._open.with_room(rows)
         except duckdb.Error as error:
             raise self._failed(error) from None
 
@@ -252,25 +239,25 @@ class CsvSource:
 
     def _take(self, table: FileTable) -> str:
         """Reads a table's files into a table of its name, once. CatalogueError names the line that is malformed."""
-        quoted = self.quote(table.name)
+        name = self.quote(table.name)
         if table.name in self._broken:
             raise self._broken[table.name]
         if table.name not in self._taken:
             for origin in table.origins:
                 self._states.setdefault(origin, state_of(origin))
-            self._cursor().execute(
-                f"CREATE TABLE {quoted} ({', '.join(f'{self.quote(c)} VARCHAR' for c in table.columns)})"
+            self._open.cursor().execute(
+                f"CREATE TABLE {name} ({', '.join(f'{self.quote(c)} VARCHAR' for c in table.columns)})"
             )
             try:
                 for file in table.files:
-                    self._read(file, f"{quoted} ({', '.join(map(self.quote, file.columns))})")
+                    self._read(file, f"{name} ({', '.join(map(self.quote, file.columns))})")
             except BaseException as error:
                 if isinstance(error, CatalogueError):
                     self._broken[table.name] = error  # copies are gone: it can't be tried again
-                self._cursor().execute(f"DROP TABLE {quoted}")
+                self._open.cursor().execute(f"DROP TABLE {name}")
                 raise
             self._taken.add(table.name)
-        return quoted
+        return name
 
     def _read(self, file: CsvFile, into: str) -> None:
         readable = file.path
@@ -286,18 +273,28 @@ class CsvSource:
         selected = ", ".join(f"c{place}" for place, name in enumerate(names) if name)
         padded = "header = false, null_padding = true" if file.written else "header = true"
         # of a header with a line end in it DuckDB would take that for the file's, and give no row
-        ends = f", new_line = {_text(file.line_end)}" if file.line_end else ""
+        ends = f", new_line = {quoted(file.line_end)}" if file.line_end else ""
+        insert = (
+            f"INSERT INTO {into} SELECT {selected} FROM read_csv({quoted(str(readable))}, auto_detect = false,"
+            f" {padded}, columns = {{{columns}}}, delim = {quoted(file.delimiter)}, quote = '\"',"
+            f" escape = {quoted(file.escape)}, nullstr = '', allow_quoted_nulls = false, parallel = false{ends}"
+        )
         try:
-            self._cursor().execute(
-                f"INSERT INTO {into} SELECT {selected} FROM read_csv({_text(str(readable))}, auto_detect = false,"
-                f" {padded}, columns = {{{columns}}}, delim = {_text(file.delimiter)}, quote = '\"',"
-                f" escape = {_text(file.escape)}, nullstr = '', allow_quoted_nulls = false,"
-                f" max_line_size = {LONGEST_LINE}, buffer_size = {2 * LONGEST_LINE}, parallel = false{ends})"
-            )
+            self._insert(insert)
         except duckdb.Error as error:
             raise _malformed(file, error) or self._failed(error) from None
         finally:
             self._remove(readable)
+
+    def _insert(self, insert: str) -> None:
+        for longest in (_USUAL_LINE, LONGEST_LINE):
+            sized = f"{insert}, max_line_size = {longest}, buffer_size = {2 * longest})"
+            try:
+                self._open.with_room(lambda sql=sized: self._open.cursor().execute(sql))  # type: ignore[misc]
+                return
+            except duckdb.InvalidInputException as error:
+                if longest == LONGEST_LINE or "Maximum line size" not in str(error):
+                    raise
 
     def _remove(self, path: Path) -> None:
         """Deletes a copy of our own; not what is the source's."""
@@ -359,7 +356,3 @@ def _malformed(file: CsvFile, error: duckdb.Error) -> CatalogueError | None:
 
 def _column(name: str) -> Column:
     return Column(name=name, type="text", kind=Kind.TEXT)
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
