@@ -22,7 +22,7 @@ import psutil
 import sqlglot
 from sqlglot import exp
 
-from connectors.csv_files import LONGEST_LINE, CsvFile, write_utf8
+from connectors.csv_files import LONGEST_LINE, CsvFile, has_long_lines, write_utf8
 from connectors.dsn import Dsn
 from connectors.file_options import FileOptions
 from connectors.file_store import FileStore, quoted
@@ -280,14 +280,15 @@ class CsvSource:
             f" escape = {quoted(file.escape)}, nullstr = '', allow_quoted_nulls = false, parallel = false{ends}"
         )
         try:
-            self._insert(insert)
+            self._insert(insert, readable)
         except duckdb.Error as error:
             raise _malformed(file, error) or self._failed(error) from None
         finally:
             self._remove(readable)
 
-    def _insert(self, insert: str) -> None:
-        for longest in (_USUAL_LINE, LONGEST_LINE):
+    def _insert(self, insert: str, readable: Path) -> None:
+        """Reads with small buffers where no line is long; DuckDB may pass over a last one that is longer than those."""
+        for longest in (LONGEST_LINE,) if has_long_lines(readable) else (_USUAL_LINE, LONGEST_LINE):
             sized = f"{insert}, max_line_size = {longest}, buffer_size = {2 * longest})"
             try:
                 self._open.with_room(lambda sql=sized: self._open.cursor().execute(sql))  # type: ignore[misc]

@@ -108,6 +108,15 @@ def _strictly(source: BinaryIO, encoding: str, place: str) -> Iterator[str]:
             return
 
 
+def has_long_lines(path: Path) -> bool:
+    """Whether a line may be longer than 1 MiB; one of 2 MiB is."""
+    with open(path, "rb") as file:
+        while block := file.read(_SAMPLE_BYTES):
+            if len(block) == _SAMPLE_BYTES and b"\n" not in block and b"\r" not in block:
+                return True
+    return False
+
+
 def encoding_of(path: Path) -> str:
     """A file's encoding, by its mark, else by looking at all of it: utf-8, mixed (see CsvFile), or the likeliest other."""
     with open(path, "rb") as file:
