@@ -333,7 +333,7 @@ def _one(key: str, values: str | Sequence[str]) -> str:
     """A parameter's value: of one given several times the last, and all of those that may be."""
     if isinstance(values, str):
         return values
-    return ",".join(values) if key == "together" else values[-1]
+    return ",".join(values) if key in ("sheet", "together") else values[-1]
 
 
 def _parse_path(text: str) -> Dsn:

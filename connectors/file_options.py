@@ -10,12 +10,13 @@ from fnmatch import fnmatchcase
 from workspace.errors import DsnError
 
 _CHOICES = {
-    "totals": ("refuse", "keep"),
+    "totals": ("refuse", "keep", "drop"),
     "nested": ("columns", "json"),
 }
-_FREE = ("encoding", "delimiter", "together")
+_FREE = ("encoding", "delimiter", "header", "sheet", "together")
 
 
+_MOST_ROWS = 1_048_576
 _WILD = re.compile(r"[*?]|\[[^\]]*\]")
 NUMBER_ENDS = " _-.(["
 """What stands between a name and its number."""
@@ -35,19 +36,27 @@ class Together:
 
     def takes(self, ways: Iterable[str]) -> bool:
         """Whether one of the ways to call a file is like the pattern; capitals count for nothing."""
-        return any(fnmatchcase(way.casefold(), self.pattern.casefold()) for way in ways)
+        return any(is_like(way, self.pattern) for way in ways)
 
 
 @dataclass(frozen=True)
 class FileOptions:
-    """`encoding` and `delimiter` are "" where they are to be found by looking; `together` are files to be one table. Of
-    the others the first choice is what holds when nothing is said."""
+    """`encoding` and `delimiter` are "" where they are to be found by looking; `header` is 0 there: the
+    number of a sheet's row of names. `sheet` names sheets to read, hidden ones too, by patterns apart by commas; `together`
+    are files to be one table. Of the others the first choice is what holds when nothing is said."""
 
     encoding: str = ""
     delimiter: str = ""
     totals: str = "refuse"
     nested: str = "columns"
+    header: int = 0
+    sheet: str = ""
     together: tuple[Together, ...] = ()
+
+    @property
+    def sheets(self) -> list[str]:
+        """The patterns of `sheet`."""
+        return [pattern for pattern in map(str.strip, self.sheet.split(",")) if pattern]
 
     @classmethod
     def of(cls, parameters: Mapping[str, str], where: str) -> FileOptions:
@@ -63,7 +72,19 @@ class FileOptions:
                     f"the option {name} can't be {value!r}", where=where, advice=f"it is {' or '.join(_CHOICES[name])}"
                 )
         told = dict(parameters)
-        return cls(together=Together.of(told.pop("together", ""), where), **told)
+        header = told.pop("header", "")
+        if header and (not header.isdecimal() or not 0 < int(header) <= _MOST_ROWS):
+            raise DsnError(
+                f"the option header can't be {header!r}", where=where,
+                advice="it is the number of the row that holds the columns' names: ?header=3",
+            )  # fmt: skip
+        together = Together.of(told.pop("together", ""), where)
+        return cls(header=int(header or 0), together=together, **told)
+
+
+def is_like(name: str, pattern: str) -> bool:
+    """Whether a name is like a pattern, in which * stands for anything; capitals count for nothing."""
+    return fnmatchcase(name.casefold(), pattern.casefold())
 
 
 def _named(pattern: str, where: str) -> str:

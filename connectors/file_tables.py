@@ -235,7 +235,7 @@ def _look(lying: _Lying, copy: Path, options: FileOptions, found: Found) -> Iter
         else:
             from connectors.xlsx_files import sheets
 
-            for name, file in sheets(lying.path, lying.name, copy, options, lying.place):
+            for name, file in sheets(lying.path, lying.name, copy, options, lying.place, found.notes):
                 yield FileTable.of(name, file, lying.origin)
     except BaseException:
         if lying.unpack is not None:

@@ -1,7 +1,8 @@
 """XLSX workbooks as they are found: each visible sheet with rows becomes a CSV file of its own, all values text.
 
 What a sheet holds and a table can't (a total row, an error, merged cells, a number that Excel has rounded) is an error
-that names the cell: nothing is guessed, left out or loaded by accident. Writes only the files it is told to.
+that names the place: nothing is guessed, left out or loaded by accident. What is left out or done where one could think
+otherwise is told. Writes only the files it is told to.
 """
 
 from __future__ import annotations
@@ -9,50 +10,52 @@ from __future__ import annotations
 import csv
 import datetime
 import re
-import zipfile
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 
-import psutil
-from python_calamine import CalamineError, CalamineSheet, SheetTypeEnum, SheetVisibleEnum, load_workbook
+from python_calamine import (
+    CalamineError,
+    CalamineSheet,
+    CalamineWorkbook,
+    SheetTypeEnum,
+    SheetVisibleEnum,
+    load_workbook,
+)
 
 from connectors.csv_files import CsvFile
-from connectors.file_options import FileOptions
+from connectors.file_options import FileOptions, is_like
+from connectors.xlsx_package import check, zeros
 from workspace.errors import CatalogueError
 
-_COMPOUND = bytes.fromhex("d0cf11e0a1b11ae1")
-_ERROR = re.compile(rb'<c r="([A-Z]{1,3}\d+)"[^>]*\bt="e"')
-# an empty text is a value: =IF(A2="","",A2) gives it
-_NO_VALUE = re.compile(
-    rb'<c r="([A-Z]{1,3}\d+)"(?![^>]*\bt="str")[^>]*><f[^>]*(?:/>|>[^<]*</f>)(?:<v\s*/>|<v></v>)?</c>'
-)
-_FILLED = re.compile(rb'<c r="([A-Z]{1,3})(\d+)"[^>]*[^>/]>')
-_CELL_BYTES = 32
 _HEADER_WITHIN = 50
+_ROUNDED_FROM = 1e15
 _TOTAL = re.compile(
     r"(grand |sub)?totals?|sum|summe|(gesamt|zwischen)summe|gesamt|insgesamt|totaux|totale|totaal|suma", re.IGNORECASE
 )
 _Cell = int | float | str | bool | datetime.time | datetime.date | datetime.datetime | datetime.timedelta
 
 
-def sheets(path: Path, name: str, copy: Path, options: FileOptions, where: str) -> list[tuple[str, CsvFile]]:
+def sheets(
+    path: Path, name: str, copy: Path, options: FileOptions, where: str, notes: list[str]
+) -> list[tuple[str, CsvFile]]:
     """A table's name and its CSV file, beside `copy`, for each sheet: named by the workbook, by its `name`, where it has
-    one sheet, else by the sheet. CatalogueError for what no table can be made of."""
-    _check(path, where)
+    one sheet, else by the sheet. Lines for a person are added to `notes`. CatalogueError for what no table can be made
+    of."""
+    check(path, where)
     try:
         book = load_workbook(path)
-        visible = [
-            sheet.name
-            for sheet in book.sheets_metadata
-            if sheet.visible == SheetVisibleEnum.Visible and sheet.typ == SheetTypeEnum.WorkSheet
-        ]
+        wanted = _wanted(book, options, where, notes)
+        shown = zeros(path, wanted)
         found: list[tuple[str, CsvFile]] = []
-        for title in visible:
+        for title in wanted:
             sheet = book.get_sheet_by_name(title)
             if sheet.start is not None:
                 place, made = f"{where} [{title}]", copy.with_suffix(f".{len(found)}.csv")
-                columns = _write(sheet, made, place, options.totals == "keep")
+                columns = _write(_Sheet.of(sheet, place, options, shown.get(title, {}), notes), made, place)
                 found.append((title, CsvFile(made, place, "utf-8", ",", '"', columns)))
     except CalamineError as error:
         raise CatalogueError(
@@ -62,105 +65,154 @@ def sheets(path: Path, name: str, copy: Path, options: FileOptions, where: str) 
     return [(table.replace(".", "_"), file) for table, (_, file) in zip(named, found, strict=True)]
 
 
-def _check(path: Path, where: str) -> None:
-    """CatalogueError where the file is no workbook, would not fit into memory, or holds what is no value."""
-    with open(path, "rb") as file:
-        if file.read(8) == _COMPOUND:
+def _wanted(book: CalamineWorkbook, options: FileOptions, where: str, notes: list[str]) -> list[str]:
+    """The sheets to read: those that are visible, or those that the options name. A hidden one with rows is told of."""
+    within = [sheet for sheet in book.sheets_metadata if sheet.typ == SheetTypeEnum.WorkSheet]
+    if options.sheet:
+        found = [sheet.name for sheet in within if any(is_like(sheet.name, one) for one in options.sheets)]
+        if not found:
             raise CatalogueError(
-                "the workbook is protected with a password, or of the old kind (.xls)", where=where,
-                advice="save it as XLSX without a password",
+                f"no sheet is named like {options.sheet}", where=where,
+                advice=f"it has {', '.join(sheet.name for sheet in within)[:200]}",
             )  # fmt: skip
-    free = psutil.virtual_memory().available
-    try:
-        with zipfile.ZipFile(path) as archive:
-            size = sum(member.file_size for member in archive.infolist())
-            if size > free:
+        return found
+    hidden = [sheet.name for sheet in within if sheet.visible != SheetVisibleEnum.Visible]
+    for title in hidden:
+        sheet = book.get_sheet_by_name(title)
+        if sheet.start is not None:
+            notes.append(
+                f"left out: the hidden sheet {title} ({where}), {sheet.height:,} rows: to read it, ?sheet={title}"
+            )
+    return [sheet.name for sheet in within if sheet.name not in hidden]
+
+
+@dataclass
+class _Sheet:
+    """A sheet, read through once before its rows are written: `header` is the row of names, `used` the places of its
+    columns, `timed` those of dates with a time of day, `left_out` rows. `width` has the digits of numbers that are shown
+    with zeros before them."""
+
+    sheet: CalamineSheet
+    header: int
+    names: list[str]
+    width: dict[int, int]
+    used: list[int] = field(default_factory=list)
+    timed: set[int] = field(default_factory=set)
+    left_out: set[int] = field(default_factory=set)
+
+    @classmethod
+    def of(
+        cls, sheet: CalamineSheet, place: str, options: FileOptions, width: dict[int, int], notes: list[str]
+    ) -> _Sheet:
+        """The sheet as the options say. CatalogueError for what no table can hold; lines for a person to `notes`."""
+        header, row = _header(sheet, options.header, place)
+        for (top, left), (bottom, right) in sheet.merged_cell_ranges or ():
+            if bottom + 1 >= header or (right > left and bottom + 1 == header - 1 and left > 0):
                 raise CatalogueError(
-                    f"the workbook is {size:,} bytes unpacked, and {free:,} of memory are free", where=where,
-                    advice="save its sheets as CSV",
+                    f"merged cells in rows {top + 1} to {bottom + 1}: only the first of them holds the value", where=place,
+                    advice="take the merge apart, and write the value or a name into each cell",
                 )  # fmt: skip
-            for member in archive.infolist():
-                with archive.open(member) as stream:
-                    _scan(stream, where, member.filename, free)
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError):
-        raise CatalogueError(
-            "this is no XLSX file, or it is damaged", where=where, advice="save it anew, or export it as CSV"
-        ) from None
-
-
-def _scan(stream: object, where: str, member: str, free: int) -> None:
-    sheet = member.startswith("xl/worksheets/") and member.endswith(".xml")
-    rest, columns, last = b"", set(), 0
-    while block := stream.read(1 << 20):  # type: ignore[attr-defined]
-        if not sheet:
-            continue
-        block, cut = rest + block, (rest + block).rfind(b"</c>") + 4
-        whole, rest = block[:cut], block[cut:]
-        for pattern, what in ((_ERROR, "holds an error"), (_NO_VALUE, "is a formula without its value")):
-            if bad := pattern.search(whole):
+        names = [" ".join(_text(cell, False).split()) for cell in row]
+        made = cls(sheet, header, names, {column: digits for column, digits in width.items() if digits})
+        filled = {i for i, name in enumerate(names) if name}
+        totals: list[int] = []
+        rounded: Counter[int] = Counter()
+        for number, cells in made.body():
+            if _is_total(cells):
+                totals.append(number)
+            for i, cell in enumerate(cells):
+                if isinstance(cell, str):
+                    if cell:
+                        filled.add(i)
+                    continue
+                filled.add(i)
+                if isinstance(cell, datetime.datetime):
+                    made.timed.add(i)
+                elif isinstance(cell, int | float) and abs(cell) >= _ROUNDED_FROM:
+                    rounded[i] += 1
+        made.used = sorted(filled)
+        if rounded:
+            told = ", ".join(f"{made.name(i)} ({count:,})" for i, count in sorted(rounded.items()))
+            raise CatalogueError(
+                f"numbers of more than 15 digits, which Excel has rounded: {told}", where=place,
+                advice="export that column again as text: the digits are lost in this file",
+            )  # fmt: skip
+        if totals and options.totals != "keep":
+            told = f"{len(totals):,} rows look like totals and no records ({_some(totals)})"
+            if options.totals == "refuse":
                 raise CatalogueError(
-                    f"the cell {bad[1].decode()} {what}", where=f"{where} [{member}]",
-                    advice="open it in Excel, put a value or nothing there, and save it",
-                )  # fmt: skip
-        for letters, row in _FILLED.findall(whole):
-            columns.add(letters)
-            last = max(last, int(row))
-    widest = max((_number(letters) for letters in columns), default=0)
-    if widest * last * _CELL_BYTES > free:
-        raise CatalogueError(
-            f"a sheet has cells as far away as row {last:,} and column {widest:,}", where=f"{where} [{member}]",
-            advice="delete the stray cells, or save the sheet as CSV",
-        )  # fmt: skip
+                    told,
+                    where=place,
+                    advice="delete them, leave them out with ?totals=drop, or read them with ?totals=keep",
+                )
+            made.left_out = set(totals)
+            notes.append(f"left out: {told} ({place})")
+        for column, digits in sorted(width.items()):
+            kept = f"has numbers shown with {digits} digits: their zeros are kept"
+            some = "has some numbers shown with zeros before them and some not: none are kept"
+            notes.append(f"{place}: the column {made.name(column)} {kept if digits else some}")
+        return made
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Their names, in order."""
+        return tuple(map(self.name, self.used))
+
+    def name(self, column: int) -> str:
+        """What a column is called."""
+        return (self.names[column] if column < len(self.names) else "") or f"column_{column + 1}"
+
+    def body(self) -> Iterator[tuple[int, list[_Cell]]]:
+        """The rows below the names that hold anything, and their numbers; one at a time."""
+        for number, row in islice(enumerate(self.sheet.iter_rows(), 1), self.header, None):
+            if number not in self.left_out and any(cell != "" for cell in row):
+                yield number, row
 
 
-def _number(letters: bytes) -> int:
-    found = 0
-    for letter in letters:
-        found = found * 26 + letter - 64
-    return found
-
-
-def _write(sheet: CalamineSheet, copy: Path, place: str, totals: bool) -> tuple[str, ...]:
+def _write(sheet: _Sheet, copy: Path, place: str) -> tuple[str, ...]:
     """Writes the sheet's rows below its names; the names."""
-    rows = [(number, row) for number, row in enumerate(sheet.iter_rows(), 1) if any(cell != "" for cell in row)]
-    header = _header([row for _, row in rows[:_HEADER_WITHIN]], place)
-    first = rows[header][0]
-    for (top, left), (bottom, right) in sheet.merged_cell_ranges or ():
-        if bottom + 1 >= first or (right > left and bottom + 1 == first - 1 and left > 0):
-            raise CatalogueError(
-                f"merged cells in rows {top + 1} to {bottom + 1}: only the first of them holds the value", where=place,
-                advice="take the merge apart, and write the value or a name into each cell",
-            )  # fmt: skip
-    names = [" ".join(str(name).split()) for name in rows[header][1]]
-    body = rows[header + 1 :]
-    used = [i for i, name in enumerate(names) if name or any(row[i] != "" for _, row in body)]
-    columns = tuple(names[i] or f"column_{i + 1}" for i in used)
+    columns = sheet.columns
     twice = next((name for name, n in Counter(map(str.casefold, columns)).items() if n > 1), None)
     if twice is not None:
         raise CatalogueError(
-            f"two columns have the name {twice}", where=f"{place} row {first}", advice="give each a name of its own"
+            f"two columns have the name {twice}",
+            where=f"{place} row {sheet.header}",
+            advice="give each a name of its own",
         )
-    if body and not totals and _is_total(body[-1][1]):
-        raise CatalogueError(
-            f"row {body[-1][0]:,}, the last, looks like a total and no record", where=place,
-            advice="delete it, or read it as a record: file:////FOLDER?totals=keep",
-        )  # fmt: skip
-    timed = {i for i in used if any(isinstance(row[i], datetime.datetime) for _, row in body)}
     with open(copy, "w", encoding="utf-8", newline="") as out:
         csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow(columns)
-        for number, row in body:
-            out.write(",".join(_quoted(row[i], i in timed, f"{place} row {number}") for i in used) + "\n")
+        for _, row in sheet.body():
+            cells = (_quoted(row[i], i in sheet.timed, sheet.width.get(i, 0)) for i in sheet.used)
+            out.write(",".join(cells) + "\n")
     return columns
 
 
-def _header(rows: list[list[_Cell]], place: str) -> int:
-    """Which row holds the names: the first that is all text and fills at least half of what the fullest row does."""
-    most = max((sum(cell != "" for cell in row) for row in rows), default=0)
-    for place_of, row in enumerate(rows):
+def _header(sheet: CalamineSheet, told: int, place: str) -> tuple[int, list[_Cell]]:
+    """The number and cells of the row of names: the one that is `told`, or the first that is all text and fills at least
+    half of what the fullest row does."""
+    rows = enumerate(sheet.iter_rows(), 1)
+    if told:
+        found = next((row for number, row in rows if number == told), [])
+        if all(cell == "" for cell in found):
+            raise CatalogueError(
+                f"row {told}, to be the names', is empty", where=place, advice="name another: ?header="
+            )
+        return told, found
+    first = list(islice(((n, row) for n, row in rows if any(cell != "" for cell in row)), _HEADER_WITHIN))
+    most = max((sum(cell != "" for cell in row) for _, row in first), default=0)
+    for number, row in first:
         filled = [cell for cell in row if cell != ""]
         if 2 * len(filled) >= most and all(isinstance(cell, str) for cell in filled):
-            return place_of
-    raise CatalogueError("the sheet has no row of names", where=place, advice="put the columns' names above the rows")
+            return number, row
+    raise CatalogueError(
+        "the sheet has no row of names",
+        where=place,
+        advice="put them above the rows, or tell which row it is: ?header=3",
+    )
+
+
+def _some(rows: list[int]) -> str:
+    return ", ".join(f"row {row:,}" for row in rows[:3]) + (f" and {len(rows) - 3:,} more" if len(rows) > 3 else "")
 
 
 def _is_total(row: list[_Cell]) -> bool:
@@ -173,26 +225,23 @@ def _is_total(row: list[_Cell]) -> bool:
     )
 
 
-def _quoted(cell: _Cell, timed: bool, where: str) -> str:
+def _quoted(cell: _Cell, timed: bool, digits: int) -> str:
     if cell == "" and isinstance(cell, str):
         return ""
-    return '"' + _text(cell, timed, where).replace('"', '""') + '"'
+    return '"' + _text(cell, timed, digits).replace('"', '""') + '"'
 
 
-def _text(cell: _Cell, timed: bool, where: str) -> str:
-    """A cell as Excel shows it, without its format: ISO dates, numbers of up to 15 digits and no needless `.0`."""
+def _text(cell: _Cell, timed: bool, digits: int = 0) -> str:
+    """A cell as Excel shows it, without its format: ISO dates, numbers of up to 15 digits and no needless `.0`; of a
+    whole number at least `digits`."""
     if isinstance(cell, str):
         return cell
     if isinstance(cell, bool):
         return "true" if cell else "false"
     if isinstance(cell, int | float):
-        if abs(cell) >= 1e15:
-            raise CatalogueError(
-                "a number of more than 15 digits, which Excel has rounded", where=where,
-                advice="import that column into Excel as text",
-            )  # fmt: skip
         text = format(Decimal(format(cell, ".15g")), "f")
-        return "0" if text == "-0" else text
+        text = "0" if text == "-0" else text
+        return text.zfill(digits) if text.isdigit() else text
     if isinstance(cell, datetime.datetime):
         return cell.isoformat(" ")
     if isinstance(cell, datetime.date):
