@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from contextlib import closing
@@ -15,6 +16,8 @@ import openpyxl.utils.datetime
 import pytest
 
 from connectors.dsn import open_source
+from connectors.file_options import FileOptions
+from connectors.xlsx_files import sheets
 from workspace.errors import CatalogueError, DsnError
 
 
@@ -220,3 +223,19 @@ def test_dates_of_both_systems(tmp_path: Path, epoch: datetime.datetime) -> None
     book.active.append([datetime.date(2020, 2, 29), datetime.datetime(1999, 12, 31, 23, 59, 58)])
     book.save(file)
     assert read(str(file), "t") == [["2020-02-29", "1999-12-31 23:59:58"]]
+
+
+def test_many_rows_are_held_no_more_than_few(tmp_path: Path) -> None:
+    peaks = []
+    for count in (2_000, 20_000):
+        file = tmp_path / f"t{count}.xlsx"
+        book = openpyxl.Workbook(write_only=True)
+        sheet = book.create_sheet()
+        for n in range(count):
+            sheet.append([f"name {n}", f"text {n}"])
+        book.save(file)
+        tracemalloc.start()  # knows what Python holds, not what the library that reads the sheet does
+        sheets(file, "t", tmp_path / "copy.csv", FileOptions(), "t.xlsx", [])
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.5 * peaks[0]
