@@ -49,7 +49,7 @@ def sheets(
     try:
         book = load_workbook(path)
         wanted = _wanted(book, options, where, notes)
-        shown = zeros(path, wanted)
+        shown = _shown(path, wanted, where, notes)
         found: list[tuple[str, CsvFile]] = []
         for title in wanted:
             sheet = book.get_sheet_by_name(title)
@@ -84,6 +84,15 @@ def _wanted(book: CalamineWorkbook, options: FileOptions, where: str, notes: lis
                 f"left out: the hidden sheet {title} ({where}), {sheet.height:,} rows: to read it, ?sheet={title}"
             )
     return [sheet.name for sheet in within if sheet.name not in hidden]
+
+
+def _shown(path: Path, titles: list[str], where: str, notes: list[str]) -> dict[str, dict[int, int]]:
+    """What `zeros` tells; nothing, and a line, for a workbook that its library can't read though the other can."""
+    try:
+        return zeros(path, titles)
+    except Exception:  # of whatever kind: it isn't told which they are
+        notes.append(f"{where}: whether numbers are shown with zeros before them can't be told: they come without")
+        return {}
 
 
 @dataclass
