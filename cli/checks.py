@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import platform
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -65,6 +66,15 @@ def llama_build() -> Check:
     where = f"computes on {', '.join(cards)}" if cards else "CPU only"
     found = f"{_version('llama-cpp-python')}, {where}; {said}; {info}"
     return Check("llama.cpp", "warn" if advice else "ok", found, advice)
+
+
+def compiler() -> Check:
+    """What llama.cpp would be built with, for a graphics card or where no wheel fits."""
+    there = [name for name in ("cc", "c++", "cmake", "nvcc") if shutil.which(name)]
+    lacks = [name for name in ("cc", "c++") if name not in there]
+    if lacks:
+        return Check("compiler", "ok", f"no {' and no '.join(lacks)}; needed only to build llama.cpp anew")
+    return Check("compiler", "ok", ", ".join(there))
 
 
 def model(spec: str | None) -> Check:

@@ -34,12 +34,14 @@ def doctor(
 ) -> int:
     """Check the machine, the installation, the model and, where given, both systems. Changes nothing.
 
-    For each system it names the rights that a job needs, as the statements that grant them, and whether the user
-    has them. Exits with 1 when a line fails. JSON: `ok`, and `checks`, a list of objects with `name`, `state` (ok,
+    Of each system it tells version, clock, encoding, and of one that copies another how far behind it is; of the source
+    its size against the disk here, of the target triggers and foreign keys without an index. It names the rights that a
+    job needs, as the statements that grant them, and whether the user has them. Exits with 1 when a line fails. JSON: `ok`, and `checks`, a list of objects with `name`, `state` (ok,
     warn, fail), `found`, `advice`.
     """
     from cli import checks  # looks at heavy libraries
     from cli.rights import source_rights, target_rights
+    from cli.standing import source_standing, target_standing
     from engine.plan import load_plan
 
     found = [
@@ -50,15 +52,22 @@ def doctor(
         checks.defaults(),
         checks.drivers(),
         checks.llama_build(),
+        checks.compiler(),
         checks.model(model),
     ]
     given = load_plan(plan) if plan is not None else None
     if source:
         found += checks.source(source)
-        found += source_rights(source, given, grant_to) if found[-1].state != "fail" else []
+        if found[-1].state != "fail":
+            found += [*source_standing(source, here()), *source_rights(source, given, grant_to)]
     if target:
         found.append(checks.target(target))
-        found += target_rights(target, given, grant_to, ledger_schema) if found[-1].state != "fail" else []
+        if found[-1].state != "fail":
+            tables = None if given is None else {entity.to for entity in given.entities.values()}
+            found += [
+                *target_standing(target, tables),
+                *target_rights(target, given, grant_to, ledger_schema),
+            ]
     ok = all(check.state != "fail" for check in found)
     if as_json:
         print_json({"ok": ok, "checks": [asdict(check) for check in found]})
