@@ -166,12 +166,8 @@ def _room(found: Condition, folder: Path) -> Check | None:
     free = psutil.disk_usage(str(folder)).free
     said = f"it holds {_size(found.bytes)}, and {_size(free)} are free for the job's folder in {folder}"
     if free < found.bytes:
-        return Check(
-            "source size",
-            "fail",
-            said,
-            "a stage of it needs as much again: free some, or call migrate in a folder on a larger disk",
-        )
+        advice = "a stage of it needs as much again: free some, or call migrate in a folder on a larger disk"
+        return Check("source size", "fail", said, advice)
     if free < 2 * found.bytes:
         return Check("source size", "warn", said, "stage and transformed parts may need twice what the source holds")
     return Check("source size", "ok", said)

@@ -149,7 +149,15 @@ def _sqlite(source: Source) -> Condition:
     return Condition(
         "SQLite", (int(number[0]), int(number[1])), encoding=str(_one(source, "SELECT encoding FROM pragma_encoding()") or ""),
         bytes=_whole(size), unindexed=tuple((str(t), tuple(str(c).split("\x1f"))) for t, c in rows),
+        triggers=_triggers(source, "SELECT tbl_name, name FROM sqlite_schema WHERE type = 'trigger' ORDER BY 1, 2"),
     )  # fmt: skip
+
+
+def _triggers(source: Source, statement: str) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for table, name in _rows(source, statement):
+        found[str(table)] = (*found.get(str(table), ()), str(name))
+    return found
 
 
 def _files(path: Path) -> int | None:
