@@ -16,6 +16,7 @@ from ruamel.yaml import YAML
 from typer.main import get_command
 
 from cli.examples import EXAMPLES as EXAMPLES_OF_VERBS
+from cli.json_shapes import schemas_text
 from cli.verbs import app
 from engine.expressions import ALLOWED_NAMES
 from engine.functions import FUNCTIONS
@@ -53,6 +54,9 @@ A DSN is an SQLAlchemy URL (`mysql://`, `mariadb://`, `postgresql://`, `sqlite:/
 of CSV files or one such file, a name of `migrate dsn list`, or `'${NAME}'` for a variable, of the
 environment or of a file `.env`, that holds one of these. A password typed into a DSN works, is hidden from the process list at once, and is kept nowhere: not
 in a plan, a log or a workspace.
+
+What `--json` prints has [a JSON Schema](output.schema.json), a verb's in its `$defs`; further keys may
+come.
 
 What an option is without being given can be set in the environment (`PACKHORSE_RUN_AUTONOMY` for
 `migrate run --autonomy`) or in [a file](../how-to/defaults.md).
@@ -156,6 +160,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "cli.md": reference,
     "plan.md": plan_page,
     "plan.schema.json": schema_text,
+    "output.schema.json": schemas_text,
     "functions.md": functions_page,
     "reasons.md": reasons_page,
     "errors.md": errors_page,
