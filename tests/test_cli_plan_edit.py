@@ -15,7 +15,9 @@ from engine.plan import Plan, parse_plan
 from engine.plan_place import line_of, with_version
 from tests.cli_runner import MIGRATE, environment, migrate_here
 from tests.engine_jobs import sqlite_source
+from workspace.events import BatchCommitted
 from workspace.lock import JobLock
+from workspace.log import Workspace
 from workspace.paths import JobPaths
 
 SOURCE = """
@@ -188,6 +190,24 @@ def test_what_loaded_rows_depend_on_stays(folder: Path, script: str, said: str) 
     child.expect(said)
     child.sendline("n")
     assert ended(child) == 130
+
+
+def test_while_rows_move_their_plan_is_frozen(folder: Path) -> None:
+    loaded("--dry-run")
+    with Workspace.open(JobPaths(folder, "j"), write=True) as workspace:
+        workspace.record(BatchCommitted("contacts", 1, 1, 1, read=3, inserted=2, excluded=1))
+    child = editing(folder, """sed -i 's/lower(email_address)/upper(email_address)/' "$FILE" """, "j")
+    child.expect("rows of contacts have begun to move, and the job isn't loaded to its end")
+    child.expect("end the load by the plan as it is \\(migrate resume j\\), then edit")
+    child.sendline("n")
+    assert ended(child) == 130
+    # what says nothing else of rows is free, such as why a column is left behind
+    child = editing(
+        folder, """sed -i 's/^    fields:/    unmapped: {deleted: told by where}\\n    fields:/' "$FILE" """, "j"
+    )
+    child.expect("version 2 of j's plan")
+    child.sendline("y")
+    assert ended(child) == 0
 
 
 def test_a_file_keeps_its_comments(folder: Path) -> None:
