@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WHEELS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/packhorse/llama$(subst $() ,,$(LLAMA))
 WHEEL := $(WHEELS)/llama_cpp_python-$(shell sed -n 's/^llama-cpp-python==\([^ ]*\).*/\1/p' requirements.lock)-*.whl
 
-.PHONY: demo test lint fix docs bench train lock venv installed
+.PHONY: demo test lint fix docs site bench train lock venv installed
 
 demo: venv
 	@.venv/bin/migrate demo
@@ -31,7 +31,7 @@ test: venv
 installed: venv
 	.ci/installed
 
-lint: venv
+lint: venv site
 	.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports
 
 fix: venv
@@ -39,6 +39,10 @@ fix: venv
 
 docs: venv
 	.venv/bin/python docs/generate.py
+
+# The documentation as a site, in build/site: a broken link or a page that no menu names fails
+site: venv
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build
 
 bench: venv
 	.venv/bin/python -m bench.pipe $(BENCH)
@@ -56,7 +60,7 @@ train: .venv-train/.ready
 	@touch $@
 
 lock: $(filter-out uv,$(UV))
-	$(UV) pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 --generate-hashes -q -o requirements.lock
+	$(UV) pip compile pyproject.toml --all-extras --group dev --group site --universal --python-version 3.11 --generate-hashes -q -o requirements.lock
 
 venv: $(READY)
 

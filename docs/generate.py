@@ -85,7 +85,7 @@ def _page(path: tuple[str, ...], command: Any) -> str:
     usage = " ".join(["migrate", *path, *(each.metavar or each.name.upper() for each in arguments), "[OPTIONS]"])
     lines = [f"## migrate {' '.join(path)}", "", f"    {usage}", ""]
     lines += [" ".join(block.split()) + "\n" for block in (command.help or "").split("\n\n")]
-    rows = [(f"`{each.metavar or each.name.upper()}`", each.help) for each in arguments]
+    rows = [(f"`{_cell(each.metavar or each.name.upper())}`", each.help) for each in arguments]
     rows += [(_option(each), each.help) for each in options]
     lines += ["| | |", "|---|---|", *(f"| {name} | {_cell(text)} |" for name, text in rows), ""]
     lines += [*(f"    {example}" for example in EXAMPLES_OF_VERBS.get(" ".join(path), ())), ""]
