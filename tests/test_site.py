@@ -98,7 +98,8 @@ def test_pages_open_without_an_error_a_foreign_request_or_scrolling_sideways(
 def test_the_search_finds_a_page(browser: Browser, address: str) -> None:
     page, amiss = opened(browser, address)
     page.goto(f"{address}/how-to/scope.html")
-    page.locator(".md-search__input").first.fill("watermark")
+    page.locator(".md-search__input").first.click()
+    page.keyboard.type("watermark")  # it searches as keys are let go
     found = page.locator(".md-search-result__link[href*='how-to/sync.html']").first
     found.wait_for()
     page.goto(str(found.evaluate("link => link.href")))
