@@ -11,7 +11,7 @@ import ctypes
 import os
 import tempfile
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -68,6 +68,29 @@ def complaint() -> str:
     return ": ".join(parts)[:200]
 
 
+def token_counter(path: Path) -> Callable[[str], int]:
+    """How many tokens a text is to the model of that file, by its tokenizer alone: no weights are loaded. It stays
+    loaded. ModelError where llama.cpp refuses the file."""
+    _errors.clear()
+    parameters = llama_cpp.llama_model_default_params()
+    parameters.vocab_only = True
+    handle = llama_cpp.llama_model_load_from_file(os.fsencode(path), parameters)
+    if not handle:
+        raise ModelError(f"llama.cpp cannot load it: {complaint() or 'no reason given'}", where=str(path))
+    vocabulary = llama_cpp.llama_model_get_vocab(handle)
+    return lambda text: len(_tokenised(vocabulary, text, special=False))
+
+
+def _tokenised(vocabulary: Any, text: str, *, special: bool) -> list[int]:
+    raw = text.encode("utf-8", "replace")
+    room = len(raw) + 8
+    buffer = (llama_cpp.llama_token * room)()
+    count = llama_cpp.llama_tokenize(vocabulary, raw, len(raw), buffer, room, False, special)
+    if count < 0:
+        raise ModelError("llama.cpp cannot tokenise the prompt")
+    return list(buffer[:count])
+
+
 class Weights:
     """A model's weights and vocabulary. One may serve several contexts; `close` it after them."""
 
@@ -109,13 +132,7 @@ class Weights:
 
     def tokens(self, text: str, *, special: bool) -> list[int]:
         """The text as token ids; control tokens are parsed out of it only where `special`."""
-        raw = text.encode("utf-8", "replace")
-        room = len(raw) + 8
-        buffer = (llama_cpp.llama_token * room)()
-        count = llama_cpp.llama_tokenize(self.vocabulary, raw, len(raw), buffer, room, False, special)
-        if count < 0:
-            raise ModelError("llama.cpp cannot tokenise the prompt")
-        return list(buffer[:count])
+        return _tokenised(self.vocabulary, text, special=special)
 
     def piece(self, token: int) -> bytes:
         """The bytes a token stands for; empty for a control token."""
