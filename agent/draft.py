@@ -30,6 +30,7 @@ from agent.ladder import AUTONOMY, Budget, Ladder, Person
 from agent.loop import Loop
 from agent.match import FieldMatch, match_fields
 from agent.matter import SQL, Matter
+from agent.models.counting import Count
 from agent.models.protocol import Encoder, Model
 from agent.places import Places, place_tables
 from agent.remembered import Remembered
@@ -50,6 +51,7 @@ from workspace.events import PhaseStarted
 from workspace.experience_store import ExperienceStore
 from workspace.log import Workspace
 
+_ON_FORMATS = ["propose an expression", "ask"]
 Watch = Callable[[str, str, int, int], None]
 
 
@@ -326,7 +328,10 @@ class _Drafter:
         origin = relation.origin(candidate.columns[0])
         assert origin is not None
         subject = f"{name}.{match.column.name}"
-        view = self._loop.observe("carry the records over", f"the form of {subject}", ["propose an expression", "ask"])
+
+        def view(count: Count) -> str:
+            return self._loop.observe("carry the records over", f"the form of {subject}", _ON_FORMATS, count)
+
         sample = self._found.samples[origin.table]
         expression, question = decide_format(self._ladder, self._model, subject, match, origin, sample, view)
         if expression is None:

@@ -8,7 +8,6 @@ from agent.matter import Matter, Option, Stakes
 from agent.models.protocol import Match
 from agent.rivals import FieldCandidate
 from agent.structure import Relation
-from agent.view import sample_values
 from connectors.protocols import Kind, Table
 from workspace.signature import match_signature
 
@@ -26,7 +25,6 @@ def field_matter(entity: str, relation: Relation, table: Table, match: FieldMatc
         for c in match.candidates
         if c.columns and (o := relation.origin(c.columns[0])) is not None
     }
-    shown = "; ".join(f"{label}: {sample_values(list(held))}" for label, held in list(values.items())[:3])
     return Matter(
         "required" if match.required and not options else "field",
         f"{entity}.{column.name}",
@@ -34,7 +32,6 @@ def field_matter(entity: str, relation: Relation, table: Table, match: FieldMatc
         options,
         none_weight=match.none_weight,
         signature=match_signature(table.name, column.name),
-        data=shown,
         evidence={"type": column.type, "required": match.required, "default": column.has_default},
         holds=(entity,) if match.required else (),
         stakes=stakes_of(table, match),
@@ -43,6 +40,7 @@ def field_matter(entity: str, relation: Relation, table: Table, match: FieldMatc
         exists=match.candidates[0].strength if match.candidates else None,
         match=Match(wanted, values=values),
         recalled=match.recalled,
+        brief=f"New column: {wanted}. From which column of {relation.main}?",
     )
 
 

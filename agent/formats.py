@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pyarrow as pa
@@ -9,14 +10,18 @@ import pyarrow as pa
 from agent.ladder import Ladder
 from agent.match import FieldMatch
 from agent.matter import Decision, Matter, Option
+from agent.models.counting import Count, counter_of
 from agent.models.protocol import Model, Price
 from agent.propose import PASSED, date_forms, dated, propose
 from agent.structure import Origin
 from agent.trial import Bench
 
+View = Callable[[Count], str]
+"""The workspace as it stands, for whoever counts tokens so; told only where a model is asked."""
+
 
 def decide_format(
-    ladder: Ladder, model: Model | None, subject: str, match: FieldMatch, origin: Origin, sample: pa.Table, view: str
+    ladder: Ladder, model: Model | None, subject: str, match: FieldMatch, origin: Origin, sample: pa.Table, view: View
 ) -> tuple[str | None, str]:
     """The expression that reads the column, or None where a person has to say; and the id of the matter.
 
@@ -43,11 +48,13 @@ def decide_format(
 
 
 def _proposed(
-    ladder: Ladder, model: Model, matter: Matter, match: FieldMatch, origin: Origin, sample: pa.Table, view: str
+    ladder: Ladder, model: Model, matter: Matter, match: FieldMatch, origin: Origin, sample: pa.Table, view: View
 ) -> tuple[str | None, Price]:
     renamed = sample.select([origin.profile.column.name]).rename_columns([origin.name])
     with Bench() as bench:
-        expression, trial, price = propose(model, bench, match.column, [origin.name], origin.profile, renamed, view)
+        expression, trial, price = propose(
+            model, bench, match.column, [origin.name], origin.profile, renamed, view(counter_of(model))
+        )
     ladder.pay(price)
     if expression is None:
         return None, price

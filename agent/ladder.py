@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 from agent.learnt import learn_answer, lessons_of
 from agent.matter import NONE, Decision, Matter, Option, Rung
 from agent.models.calibration import levels_of
+from agent.models.counting import counter_of
 from agent.models.protocol import NONE_OF_THESE, Choice, Encoder, Model, Price, Prompt
 from agent.reliability import after, could_settle, weighed
 from agent.swayed import could_sway, without_strange_texts
-from agent.view import question_prompt
+from agent.view import question_view
 from workspace.errors import ModelError
 from workspace.events import DecisionMade, QuestionAnswered, QuestionAsked
 from workspace.experience_store import ExperienceStore
@@ -167,7 +168,10 @@ class Ladder:
         if not self.can_pay:
             spent = f"{self.spent.calls:,} calls and {self.spent.seconds:,.0f} s are spent in this job"
             return Decision(matter.id, None, "choose", 0.0, f"not asked: {spent} (--model-seconds)", open=True)
-        prompt, labels = question_prompt(matter), [*(o.label for o in options), NONE_OF_THESE]
+        count, offered = counter_of(model), len(options)
+        prompt, labels = question_view(matter, options, count)
+        options = options[: len(labels) - 1]  # the best, as many as there is room for
+        prior = [*prior[: len(options)], prior[-1]]
         try:
             choice = self._called(model, prompt, labels)
             then = after(model, matter.match, prior, exists, choice.probabilities)
@@ -176,9 +180,11 @@ class Ladder:
             settled = then[index] >= self.threshold(matter)
             # a value that asks for its label is the question itself: `valuemaps` asks again
             if settled and matter.kind != "value" and could_sway(model, matter, prompt):
-                again = self._called(model, *without_strange_texts(matter, prompt, labels))
+                prompt, labels = question_view(*without_strange_texts(matter, options), count)
+                again = self._called(model, prompt, labels)
+                price += again.price
                 weighed = after(model, matter.match, prior, exists, again.probabilities)
-                price, stands = price + again.price, weighed[index] == max(weighed)
+                stands = weighed[index] == max(weighed)
         except ModelError:
             raise
         except Exception as error:  # a native library's own; the ladder goes on without the model
@@ -189,7 +195,10 @@ class Ladder:
         if not stands:
             why += "; another one where it sees neither values nor odd names"
         answer = None if index == len(options) else options[index].answer
-        unsure = not stands or then[index] < self.threshold(matter) or (answer is None and matter.must)
+        unsure = not stands or then[index] < self.threshold(matter)
+        unsure = unsure or (
+            answer is None and (matter.must or len(options) < offered)
+        )  # one that it didn't see may be right
         return Decision(matter.id, answer, "choose", round(then[index], 3), why, open=unsure, price=price)
 
     def _nearest(self, matter: Matter, options: list[Option], prior: list[float], exists: float) -> Decision | None:

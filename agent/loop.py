@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from agent.actions import Action, World, arguments
 from agent.feedback import Failure, Feedback
+from agent.models.counting import Count
 from agent.models.protocol import Price
 from agent.view import view
 from connectors.protocols import Catalogue
@@ -75,11 +76,11 @@ class Loop:
             self._workspace.record(*self._waiting)
             self._waiting.clear()
 
-    def observe(self, goal: str, question: str, actions: list[str]) -> str:
-        """The view of the workspace at this moment, bounded in size."""
+    def observe(self, goal: str, question: str, actions: list[str], count: Count) -> str:
+        """The view of the workspace at this moment, bounded in tokens, as `count` counts them."""
         self.flush()
         self._state = self._state.follow(self._workspace) if self._state is not None else state_at(self._workspace)
-        return view(self._state, goal, question, actions, self._changed)
+        return view(self._state, goal, question, actions, self._changed, count)
 
     def keep_version(self, by: str, why: str) -> Plan:
         """Records the plan as a new version, unless it is what the log's last version says."""

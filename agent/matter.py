@@ -48,7 +48,8 @@ class Matter:
     waits for the answer. `must` says that some answer has to be found: that there is none is for a person to
     say. `free` says that a person may answer with text of their own. `match` is the question in parts, where it
     is about a column; its values are record values like `data`. `recalled` says that jobs before took options for wrong
-    that look right.
+    that look right. `brief` is the question in fewer words, for a view that has no
+    room for `text`.
     """
 
     kind: str
@@ -66,6 +67,7 @@ class Matter:
     exists: float | None = None
     match: Match | None = None
     recalled: bool = False
+    brief: str = ""
 
     @property
     def id(self) -> str:

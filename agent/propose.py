@@ -13,14 +13,17 @@ from datetime import datetime
 import pyarrow as pa
 
 from agent.conversions import quoted
+from agent.models.counting import Count, counter_of
 from agent.models.protocol import Model, Price, Prompt
 from agent.profile import ColumnProfile
 from agent.trial import Bench, Trial
-from agent.view import sample_values
+from agent.view import PROPOSAL_TOKENS, chosen, shortened, values_within
 from connectors.protocols import Column, Kind
 from workspace.errors import ModelError
 
 PASSED = 0.98  # share of the sample's values that an expression has to carry over
+_QUESTION_TOKENS = PROPOSAL_TOKENS // 2
+_VALUES_TOKENS = PROPOSAL_TOKENS // 2 - 40  # less our own line, and the answer's frame
 _FORMATS = (
     "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%d.%m.%y", "%m/%d/%y", "%d/%m/%y", "%Y%m%d",
 )  # fmt: skip
@@ -51,16 +54,18 @@ def propose(
     profile: ColumnProfile,
     sample: pa.Table,
     view: str = "",
+    count: Count | None = None,
 ) -> tuple[str | None, Trial, Price]:
     """The model's expression for a target column, if one passed on the sample within two tries; `view` is the
     workspace as it stands."""
-    grammar = _grammar(columns, column)
+    grammar, count = _grammar(columns, column), count or counter_of(model)
     price, told, trial = Price(), "", Trial(refused="nothing was proposed")
+    values = values_within(profile.samples[:5], _VALUES_TOKENS, count)
     for _ in range(2):
         prompt = Prompt(
             f"You write SQL expressions that convert values of an old CRM.\n{view}".strip(),
-            f"Write one expression over {', '.join(columns)} that gives {column.name} as {column.type}.{told}",
-            sample_values(list(profile.samples), 5),
+            shortened(_asked(columns, column) + told, _QUESTION_TOKENS, count),
+            values,
         )
         try:
             text = model.write(prompt, grammar, 80)
@@ -70,9 +75,14 @@ def propose(
         trial = bench.try_out(text.text.strip(), column, sample)
         if trial.share >= PASSED and trial.filled:
             return text.text.strip(), trial, price
-        failed = trial.refused or ", ".join(signature for signature, _ in trial.failures[:2])
-        told = f" A try before this one failed: {failed}"
+        failed = [trial.refused] if trial.refused else [signature for signature, _ in trial.failures]
+        room = _QUESTION_TOKENS - count(_asked(columns, column)) - 12
+        told = f" A try before this one failed: {', '.join(chosen(failed, room, lambda all_: count(', '.join(all_))))}"
     return None, trial, price
+
+
+def _asked(columns: Sequence[str], column: Column) -> str:
+    return f"Write one expression over {', '.join(columns)} that gives {column.name} as {column.type}."
 
 
 def _grammar(columns: Sequence[str], column: Column) -> str:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agent.matter import Matter
+from agent.matter import Matter, Option
 from agent.models.calibration import levels_of
 from agent.models.protocol import NONE_OF_THESE, Match, Model, Prompt
 
@@ -28,18 +28,18 @@ def could_sway(model: Model, matter: Matter, prompt: Prompt) -> bool:
     return held or any(not is_name(name) for name in _names(matter))
 
 
-def without_strange_texts(matter: Matter, prompt: Prompt, options: Sequence[str]) -> tuple[Prompt, list[str]]:
-    """The prompt without record values, and it and the options with a plain word in the place of each name that reads
+def without_strange_texts(matter: Matter, options: Sequence[Option]) -> tuple[Matter, list[Option]]:
+    """The matter without record values, and it and the options with a plain word in the place of each name that reads
     like a sentence."""
     stand_in = {name: f"name {n}" for n, name in enumerate(_names(matter), 1) if not is_name(name)}
-    shown = [stand_in.get(option, option) for option in options]
-    question = prompt.question
+    shown = [replace(option, label=stand_in.get(option.label, option.label)) for option in options]
+    text, brief = matter.text, matter.brief
     for name in sorted(stand_in, key=len, reverse=True):
-        question = question.replace(name, stand_in[name])
-    match = prompt.match
+        text, brief = text.replace(name, stand_in[name]), brief.replace(name, stand_in[name])
+    match = matter.match
     if match is not None:
         match = Match(_renamed(match.new_field, stand_in), _renamed(match.old_column, stand_in))
-    return replace(prompt, question=question, data="", match=match), shown
+    return replace(matter, text=text, brief=brief, data="", match=match), shown
 
 
 def is_name(text: str) -> bool:

@@ -13,8 +13,9 @@ from unittest.mock import patch
 
 from agent.ladder import Ladder
 from agent.matter import Decision, Matter
-from agent.models.protocol import NONE_OF_THESE, Price
-from agent.view import question_prompt
+from agent.models.counting import counter_of
+from agent.models.protocol import Price
+from agent.view import question_view
 from workspace.errors import UsageError
 
 ABLATIONS: dict[str, str] = {
@@ -86,8 +87,9 @@ class ModelAlone(Ladder):
         spent = self.spent.calls >= self._budget.calls or self.spent.seconds >= self._budget.seconds
         if not options or matter.free or self._model is None or spent:
             return Decision(matter.id, None, "ask", 0.0, "", open=True, price=Price())
-        choice = self._called(self._model, question_prompt(matter), [*(o.label for o in options), NONE_OF_THESE])
-        answer = None if choice.index == len(options) else options[choice.index].answer
+        prompt, labels = question_view(matter, options, counter_of(self._model))
+        choice = self._called(self._model, prompt, labels)
+        answer = None if choice.index == len(labels) - 1 else options[choice.index].answer
         sure = round(choice.probabilities[choice.index], 3)
         unsure = answer is None and matter.must
         return Decision(matter.id, answer, "choose", sure, "the model's word alone", open=unsure, price=choice.price)

@@ -75,7 +75,7 @@ class OracleModel:
     def choose(self, prompt: Prompt, options: Sequence[str]) -> Choice:
         """The right option with the probability of the quality, else a wrong one."""
         match = prompt.match
-        right = self._right(prompt, options)
+        right = self.right(prompt, options)
         field = match.new_field if match is not None else prompt.question
         group = (
             field.partition(".")[0]
@@ -100,7 +100,7 @@ class OracleModel:
     def close(self) -> None:
         """Nothing to free."""
 
-    def _right(self, prompt: Prompt, options: Sequence[str]) -> int:
+    def right(self, prompt: Prompt, options: Sequence[str]) -> int:
         """The option that the gold plan takes; none of these (the last) where it takes no option."""
         none = options.index(NONE_OF_THESE) if NONE_OF_THESE in options else len(options) - 1
         if prompt.match is None:

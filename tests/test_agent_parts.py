@@ -16,7 +16,6 @@ from agent.profile import ColumnProfile, profile_values
 from agent.propose import date_forms, propose
 from agent.questions import answer_question, open_questions
 from agent.trial import Bench
-from agent.view import VIEW_CHARACTERS, view
 from connectors.dsn import open_source
 from connectors.protocols import Catalogue, Column, Kind, Table, UniqueKey
 from engine.plan import Plan
@@ -24,7 +23,6 @@ from workspace.errors import ExpressionError, UsageError
 from workspace.events import DecisionMade, FeedbackGiven, QuestionAnswered, QuestionAsked
 from workspace.log import Workspace
 from workspace.paths import JobPaths
-from workspace.state import State
 
 TARGET = Catalogue(
     "postgres",
@@ -255,8 +253,3 @@ def test_a_person_at_hand_is_asked_at_once(tmp_path: Path, workspace: Workspace)
     assert asked == ["country:contacts.phone"]
     assert plan.entities["contacts"].fields["phone"].sql == "phone(phone, 'DE')"
     assert not open_questions(workspace)
-
-
-def test_a_view_is_bounded_however_much_there_is_to_say() -> None:
-    shown = view(State(), "carry " * 5_000, "question " * 5_000, ["act " * 900] * 50, ["changed " * 500] * 90)
-    assert len(shown) <= VIEW_CHARACTERS

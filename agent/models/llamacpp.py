@@ -129,6 +129,10 @@ class LlamaCpp:
         price = Price(1, len(tokens), cached, thought + written, time.monotonic() - started)
         return Text(raw.decode("utf-8", "replace"), price)
 
+    def count_tokens(self, text: str) -> int:
+        """How many tokens of a prompt the text is."""
+        return len(self._plain(text))
+
     def speeds(self) -> tuple[float, float]:
         """Tokens a second, reading a prompt and writing an answer; takes some seconds."""
         self._start()

@@ -23,10 +23,15 @@ def masked(prompt: Prompt) -> Prompt:
     data = shape(prompt.data)
     if prompt.match is not None and prompt.match.values and prompt.data:
         data = "; ".join(
-            f"{name}: {' | '.join(shape(value[:_VALUE]) for value in values[:_VALUES])}"
+            f"{name}: {' | '.join(map(shape, held))}"
             for name, values in prompt.match.values.items()
+            if (held := [v for value in values[:_VALUES] if (v := _as_shown(value)) in prompt.data])
         )
     return Prompt(_words(prompt.system), _words(prompt.question), data)
+
+
+def _as_shown(value: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in value[:_VALUE])
 
 
 def _words(text: str) -> str:

@@ -83,7 +83,7 @@ class Text:
 
 
 class Model(Protocol):
-    """A decider."""
+    """A decider. One that has its tokenizer at hand may offer `count_tokens(text) -> int` (`agent.models.counting`)."""
 
     name: str  # for the log: file name and hash, or URL
     worth: (
