@@ -180,11 +180,13 @@ class Ladder:
             settled = then[index] >= self.threshold(matter)
             # a value that asks for its label is the question itself: `valuemaps` asks again
             if settled and matter.kind != "value" and could_sway(model, matter, prompt):
-                prompt, labels = question_view(*without_strange_texts(matter, options), count)
-                again = self._called(model, prompt, labels)
-                price += again.price
-                weighed = after(model, matter.match, prior, exists, again.probabilities)
-                stands = weighed[index] == max(weighed)
+                prompt, plain = question_view(*without_strange_texts(matter, options), count)
+                stands = len(plain) == len(labels)  # else plain names took more room than the odd ones
+                if stands:
+                    again = self._called(model, prompt, plain)
+                    price += again.price
+                    weighed = after(model, matter.match, prior, exists, again.probabilities)
+                    stands = weighed[index] == max(weighed)
         except ModelError:
             raise
         except Exception as error:  # a native library's own; the ladder goes on without the model
@@ -195,10 +197,8 @@ class Ladder:
         if not stands:
             why += "; another one where it sees neither values nor odd names"
         answer = None if index == len(options) else options[index].answer
-        unsure = not stands or then[index] < self.threshold(matter)
-        unsure = unsure or (
-            answer is None and (matter.must or len(options) < offered)
-        )  # one that it didn't see may be right
+        unseen = len(options) < offered  # one that it didn't see may be right
+        unsure = not stands or then[index] < self.threshold(matter) or (answer is None and (matter.must or unseen))
         return Decision(matter.id, answer, "choose", round(then[index], 3), why, open=unsure, price=price)
 
     def _nearest(self, matter: Matter, options: list[Option], prior: list[float], exists: float) -> Decision | None:
