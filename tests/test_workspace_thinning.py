@@ -91,6 +91,8 @@ def test_the_file_forgets(tmp_path: Path) -> None:
         before = list(workspace.events())
         assert workspace.thin(thinned, lambda changed: [ev.JobPurged(events=changed)]) == 3000
         workspace.forget()
+        for file in paths.folder.iterdir():  # while it is open: closing it would take the WAL away
+            assert not file.is_file() or b"Zqx" not in file.read_bytes(), file
         after = list(workspace.events())
     assert [(e.position, e.at, e.event) for e in after[:-1]] == [(e.position, e.at, thinned(e.event)) for e in before]
     assert after[-1].event == ev.JobPurged(events=3000)
