@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cli.options import AsJson, LedgerSchema, Model, here
+from cli.options import AsJson, LedgerSchema, Model, SourceSsh, TargetSsh, here
 from cli.views import checks as view
 from cli.views.output import on_stdout, print_json
 
@@ -29,6 +29,8 @@ def doctor(
     plan: NeededBy = None,
     grant_to: GrantTo = None,
     ledger_schema: LedgerSchema = None,
+    source_ssh: SourceSsh = None,
+    target_ssh: TargetSsh = None,
     model: Model = None,
     as_json: AsJson = False,
 ) -> int:
@@ -42,6 +44,7 @@ def doctor(
     from cli import checks  # looks at heavy libraries
     from cli.rights import source_rights, target_rights
     from cli.standing import source_standing, target_standing
+    from connectors.dsn import through
     from engine.plan import load_plan
 
     found = [
@@ -57,10 +60,12 @@ def doctor(
     ]
     given = load_plan(plan) if plan is not None else None
     if source:
+        source = through(source, source_ssh)
         found += checks.source(source)
         if found[-1].state != "fail":
             found += [*source_standing(source, here()), *source_rights(source, given, grant_to)]
     if target:
+        target = through(target, target_ssh)
         found.append(checks.target(target))
         if found[-1].state != "fail":
             tables = None if given is None else {entity.to for entity in given.entities.values()}

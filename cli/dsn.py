@@ -33,23 +33,34 @@ As = Annotated[
         "--as", help="Look at the rights that reading a source needs, or at those that writing a target needs."
     ),
 ]
+Ssh = Annotated[
+    str | None,
+    typer.Option("--ssh", metavar="USER@HOST", help="Reach it through this host, by ssh; :PORT may follow."),
+]
 
 
 @app.command("add")
-def add(name: Name, dsn: TypedDsn = None, role: As = "source", replace: Replace = False, force: Force = False) -> int:
+def add(
+    name: Name,
+    dsn: TypedDsn = None,
+    ssh: Ssh = None,
+    role: As = "source",
+    replace: Replace = False,
+    force: Force = False,
+) -> int:
     """Keep a DSN under a name, in this machine's keyring. From then on the name may stand wherever a DSN may.
 
     On a terminal it asks for system, host, port, database, user and, hidden, password; off a terminal it reads a whole
     DSN from stdin. It connects, names the rights that lack, and keeps no DSN that it can't connect with, unless told to.
     """
-    from connectors.dsn import Dsn
+    from connectors.dsn import Dsn, through
     from connectors.kept_dsns import check_keyring, check_name, keep, kept_dsns
 
     check_name(name)
     if name in kept_dsns() and not replace:
         raise UsageError(f"a DSN is kept under the name {name} already", advice="choose another name, or --replace it")
     check_keyring()
-    given = dsn or (ask_dsn() if sys.stdin.isatty() else read_dsn(name))
+    given = through(dsn or (ask_dsn() if sys.stdin.isatty() else read_dsn(name)), ssh)
     text, kept = kept_as(name, given)
     found = tested(text, role)
     view.show(on_stdout(), told(found))
@@ -66,7 +77,7 @@ def list_dsns(as_json: AsJson = False) -> int:
     """List the DSNs that are kept, without their passwords. The keyring isn't asked.
 
     JSON: `dsns`, a list of objects with `name`, `system` (mysql, postgresql, sqlite, files), `host`, `port` (or null),
-    `database` and `user`.
+    `database`, `user` and `ssh` (the host that the way leads through, or empty).
     """
     from connectors.kept_dsns import kept_dsns
 
@@ -79,13 +90,15 @@ def list_dsns(as_json: AsJson = False) -> int:
 
 
 @app.command("test")
-def try_dsn(dsn: NameOrDsn, role: As = "source", as_json: AsJson = False) -> int:
+def try_dsn(dsn: NameOrDsn, ssh: Ssh = None, role: As = "source", as_json: AsJson = False) -> int:
     """Connect: the server's version, whether the way there is encrypted, how long it takes, and which rights lack.
 
     Exits with 1 when a line fails. JSON: `ok`, and `checks`, a list of objects with `name`, `state` (ok, warn, fail),
     `found`, `advice`.
     """
-    found = tested(dsn, role)
+    from connectors.dsn import through
+
+    found = tested(through(dsn, ssh), role)
     ok = all(check.state != "fail" for check in found)
     if as_json:
         print_json({"ok": ok, "checks": [asdict(check) for check in found]})

@@ -62,7 +62,7 @@ def kept_as(name: str, given: str) -> tuple[str, KeptDsn]:
         return whole, KeptDsn(name, _NAMES[dsn.system], database=str(place))
     named = dsn.parameters
     host = dsn.host or named.get("host", "") or named.get("unix_socket", "")
-    return text, KeptDsn(name, _NAMES[dsn.system], host, dsn.port, dsn.database, dsn.user)
+    return text, KeptDsn(name, _NAMES[dsn.system], host, dsn.port, dsn.database, dsn.user, dsn.ssh)
 
 
 def _whole(text: str, advice: str = "paste it whole") -> str:

@@ -50,6 +50,8 @@ def _encryption(dsn: Dsn, reached: Reached) -> list[Check]:
         return []
     if reached.encrypted:
         return [Check("encryption", "ok", reached.encrypted)]
+    if dsn.ssh:
+        return [Check("encryption", "ok", f"ssh as far as {dsn.ssh}, and none from there on")]
     if dsn.is_local:
         return [Check("encryption", "ok", "none, and nothing goes over a network")]
     return [Check("encryption", "warn", "none: who is on the way reads and changes what goes there")]

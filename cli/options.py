@@ -23,6 +23,18 @@ Target = Annotated[
         metavar="TARGET", help="The cloud database: postgresql://, mysql:// or sqlite:///FILE, ${NAME}, or a name."
     ),
 ]
+SourceSsh = Annotated[
+    str | None,
+    typer.Option(
+        "--source-ssh", metavar="USER@HOST", help="Reach the source through this host, by ssh; :PORT may follow."
+    ),
+]
+TargetSsh = Annotated[
+    str | None,
+    typer.Option(
+        "--target-ssh", metavar="USER@HOST", help="Reach the target through this host, by ssh; :PORT may follow."
+    ),
+]
 Model = Annotated[
     str | None,
     typer.Option(

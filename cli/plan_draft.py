@@ -15,13 +15,16 @@ from cli.options import (
     PriceOut,
     SendValues,
     Source,
+    SourceSsh,
     Target,
+    TargetSsh,
     Think,
     here,
 )
 from cli.plan_schema import Force, Out, schema_line
 from cli.run import JobName, Zone
 from cli.signals import stop_on_signals
+from cli.systems import by_ssh
 from cli.views import plan as view
 from cli.views.live import LiveView
 from cli.views.output import on_stderr
@@ -46,6 +49,8 @@ def draft(
     autonomy: Autonomy = 0.9,
     zone: Zone = None,
     ledger_schema: LedgerSchema = None,
+    source_ssh: SourceSsh = None,
+    target_ssh: TargetSsh = None,
     force: Force = False,
 ) -> int:
     """Survey both systems and draft a plan; no row is read into a stage, and nothing is written to the target.
@@ -59,6 +64,7 @@ def draft(
 
     if output is not None and output.exists() and not force:
         raise UsageError("there is a file of that name", where=str(output), advice="choose another, or --force")
+    source, target = by_ssh(source, source_ssh, target, target_ssh)
     options = model_options(
         model, adapter=adapter, think=think, allow_remote=allow_remote, send_values=send_values, price_in=price_in,
         price_out=price_out, model_seconds=model_seconds,

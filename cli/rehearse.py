@@ -20,7 +20,9 @@ from cli.options import (
     PriceOut,
     SendValues,
     Source,
+    SourceSsh,
     Target,
+    TargetSsh,
     Think,
     Tolerate,
     here,
@@ -28,6 +30,7 @@ from cli.options import (
 from cli.person import Person, at_hand
 from cli.run import JobName, Zone
 from cli.signals import stop_on_signals
+from cli.systems import by_ssh
 from cli.views import rehearse as view
 from cli.views.live import LiveView
 from cli.views.output import on_stderr, on_stdout, print_json
@@ -61,6 +64,8 @@ def rehearse(
     zone: Zone = None,
     tolerate: Tolerate = 0.1,
     ledger_schema: LedgerSchema = None,
+    source_ssh: SourceSsh = None,
+    target_ssh: TargetSsh = None,
     as_json: AsJson = False,
 ) -> int:
     """Carry the whole job out into an empty copy of the target, verify it, and say what the real night will bring.
@@ -78,6 +83,7 @@ def rehearse(
     from agent.job import JobRequest
     from agent.rehearse import rehearse_job
 
+    source, target = by_ssh(source, source_ssh, target, target_ssh)
     options = model_options(
         model, adapter=adapter, think=think, allow_remote=allow_remote, send_values=send_values, price_in=price_in,
         price_out=price_out, model_seconds=model_seconds,

@@ -23,14 +23,17 @@ from cli.options import (
     PriceOut,
     SendValues,
     Source,
+    SourceSsh,
     StagePlace,
     Stray,
     Target,
+    TargetSsh,
     Think,
     Tolerate,
     Yes,
     here,
 )
+from cli.systems import by_ssh
 
 JobName = Annotated[
     str | None, typer.Option("--job", metavar="NAME", help="The job's name; one is made up without it.")
@@ -70,6 +73,8 @@ def run(
     zone: Zone = None,
     tolerate: Tolerate = 0.1,
     ledger_schema: LedgerSchema = None,
+    source_ssh: SourceSsh = None,
+    target_ssh: TargetSsh = None,
     executor: Executor = None,
     stage: StagePlace = None,
     stray: Stray = None,
@@ -91,6 +96,7 @@ def run(
     from agent.pilot import run_pilot
     from engine.executors.choice import INLINE, Choice
 
+    source, target = by_ssh(source, source_ssh, target, target_ssh)
     options = model_options(
         model, adapter=adapter, think=think, allow_remote=allow_remote, send_values=send_values, price_in=price_in,
         price_out=price_out, model_seconds=model_seconds,

@@ -33,6 +33,13 @@ GivenTarget = Annotated[
 ]
 
 
+def by_ssh(source: str, source_ssh: str | None, target: str, target_ssh: str | None) -> tuple[str, str]:
+    """Both DSNs as given, each led through the host to go through where one is named. DsnError."""
+    from connectors.dsn import through
+
+    return through(source, source_ssh), through(target, target_ssh)
+
+
 def job_dsn(side: str, given: str | None, belief: Belief) -> str:
     """The DSN of a job's `side` (source or target). UsageError where its password would be needed."""
     if given:

@@ -21,6 +21,7 @@ from connectors.kept_dsns import NAME, is_kept, kept_dsn
 from connectors.measures import Reached, timed
 from connectors.protocols import Source
 from connectors.target import Target
+from connectors.tunnel import check_way, held, hold, host_of
 from connectors.variables import Variables
 from workspace.errors import DsnError
 
@@ -77,13 +78,24 @@ class Dsn:
         if (named := _NAMED.fullmatch(text)) and (spelt := _spelt(named, variables)) is not None:
             dsn = _parse(spelt.strip(), variables)
             more = {key: _resolve(_one(key, value), variables) for key, value in parse_qs(named["more"] or "").items()}
-            return replace(dsn, parameters={**dsn.parameters, **more}) if more else dsn
-        return _parse(text, variables)
+            return _checked(replace(dsn, parameters={**dsn.parameters, **more}))
+        return _checked(_parse(text, variables))
+
+    @property
+    def ssh(self) -> str:
+        """The host that the way leads through, as `user@host:port`; empty for none."""
+        return self.parameters.get("ssh", "")
+
+    @property
+    def far_end(self) -> tuple[str, str, int]:
+        """The tunnel to take, where there is one: through whom, and to which host and port as that one calls them."""
+        return self.ssh, self.host or "localhost", self.port or _PORTS[self.system]
 
     @property
     def is_local(self) -> bool:
-        """True where nothing of it goes over a network: a file, a socket, or the loopback address."""
-        if self.path is not None:
+        """True where nothing of it goes over a network in the clear by itself: a file, a socket, the loopback address, or
+        ssh."""
+        if self.path is not None or self.ssh:
             return True
         named = self.parameters.get("hostaddr") or self.host or self.parameters.get("host", "")
         return all(is_local(host) for host in named.split(","))
@@ -107,6 +119,8 @@ class Dsn:
         """
         if self.path is not None:
             return f"{self.system}:///{self.path.expanduser().resolve()}"
+        if self.ssh and is_local(self.host):  # the loopback address is of the host that the way leads through
+            return replace(self, host=host_of(self.ssh), parameters={**self.parameters, "ssh": ""}).identity
         place = {key: value for key, value in self.parameters.items() if key in _PLACE}
         port = self.port or (None if place.keys() & {"host", "unix_socket"} else _PORTS[self.system])
         return self._url("", port, place)
@@ -141,6 +155,18 @@ def resolved(text: str) -> str:
     return _resolve(text, Variables())
 
 
+def through(text: str, way: str | None) -> str:
+    """The DSN as it was given, led through the host that ssh logs in to; as it is without one. DsnError for a host that
+    ssh may not be told, or a second one."""
+    if not way:
+        return text
+    text = text.strip()
+    if re.search(r"[?&]ssh=", text):
+        raise DsnError("the DSN names a host to go through itself", where=f"ssh {way[:100]}", advice="name one of them")
+    end = text.rpartition("@")[2] if "://" in text else text  # a ? may stand in a password
+    return f"{text}{'&' if '?' in end else '?'}ssh={quote(check_way(way), safe='')}"
+
+
 def keeps_no_secret(text: str) -> bool:
     """True for a DSN as it was given that holds no secret itself: it has none, or its password is a `${NAME}`, or it is
     a name."""
@@ -159,6 +185,15 @@ def keeps_no_secret(text: str) -> bool:
 def open_source(dsn: Dsn | str) -> Source:
     """A source to read from, connected. Raises DsnError, ConnectError."""
     dsn = Dsn.parse(dsn) if isinstance(dsn, str) else dsn
+    if not dsn.ssh:
+        return _open_source(dsn)
+    with held(*dsn.far_end):
+        source = _open_source(dsn)
+        hold(source, *dsn.far_end)
+        return source
+
+
+def _open_source(dsn: Dsn) -> Source:
     if dsn.system == "mysql":
         from connectors.mysql import MysqlSource
 
@@ -178,6 +213,13 @@ def open_source(dsn: Dsn | str) -> Source:
 
 def reach(dsn: Dsn) -> Reached:
     """What one meets at a system: it is connected to, asked who it is, and left. Raises ConnectError and its kin."""
+    if not dsn.ssh:
+        return _reach(dsn)
+    with held(*dsn.far_end):
+        return _reach(dsn)
+
+
+def _reach(dsn: Dsn) -> Reached:
     if dsn.system == "mysql":
         from connectors.mysql_connection import reach as reached
 
@@ -210,7 +252,12 @@ def open_target(dsn: Dsn | str, schema: str | None = None) -> Target:
             where=dsn.masked,
             advice="a target is a database: postgresql://, mysql:// or sqlite:///FILE",
         )
-    return opens(dsn, schema) if schema is not None else opens(dsn)
+    if not dsn.ssh:
+        return opens(dsn, schema) if schema is not None else opens(dsn)
+    with held(*dsn.far_end):
+        target = opens(dsn, schema) if schema is not None else opens(dsn)
+        hold(target, *dsn.far_end)
+        return target
 
 
 def check_copy(dsn: Dsn, into: Dsn | None) -> None:
@@ -283,11 +330,27 @@ def _parse(text: str, variables: Mapping[str, str]) -> Dsn:
     return _parse_path(_resolve(text, variables))
 
 
+def _checked(dsn: Dsn) -> Dsn:
+    """The DSN, where ssh can lead to it or isn't to. DsnError."""
+    if "ssh" not in dsn.parameters:
+        return dsn
+    check_way(dsn.ssh)
+    other = next((name for name in ("unix_socket", "host", "hostaddr", "service") if name in dsn.parameters), None)
+    if dsn.path is not None or other or dsn.host.startswith(("/", "@")):
+        raise DsnError(
+            "ssh leads to a host and port alone", where=dsn.masked,
+            advice=f"leave {other} out of the DSN" if other else "name the server's host and port, as seen from there",
+        )  # fmt: skip
+    return dsn
+
+
 def _parse_url(text: str, variables: Mapping[str, str]) -> Dsn:
     scheme = text.partition("://")[0]
     system = _SYSTEMS.get(scheme.partition("+")[0].lower())
     if system is None:
         raise DsnError(f"unknown scheme {scheme!r} in a DSN", where=_roughly_masked(text), advice=_FORMS)
+    # an @ in it would pass for the login's
+    text = re.sub(r"([?&]ssh=)([^&]*)", lambda found: found[1] + found[2].replace("@", "%40"), text)
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):

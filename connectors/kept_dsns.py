@@ -33,7 +33,7 @@ _OTHERWISE = "without one, set an environment variable or write it into a file .
 @dataclass(frozen=True)
 class KeptDsn:
     """What is shown of a DSN that is kept: which system, and where it is. `host` and `port` are empty for files, whose
-    path is the `database`."""
+    path is the `database`; `ssh` is the host that the way leads through, or empty."""
 
     name: str
     system: str
@@ -41,6 +41,7 @@ class KeptDsn:
     port: int | None = None
     database: str = ""
     user: str = ""
+    ssh: str = ""
 
 
 def check_name(name: str) -> str:

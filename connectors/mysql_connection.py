@@ -12,6 +12,7 @@ from typing import Any
 
 from connectors.dsn import Dsn, is_local
 from connectors.measures import Reached, timed
+from connectors.tunnel import tunnel
 from workspace.errors import CatalogueError, ConnectError, DsnError, PackhorseError, UsageError
 
 _SSL = ("ca", "capath", "cert", "key", "cipher")
@@ -180,6 +181,8 @@ def _arguments(dsn: Dsn) -> dict[str, Any]:
     }
     if dsn.host == "localhost" and dsn.port:
         arguments["host"] = "127.0.0.1"  # the driver takes localhost for the socket, whatever the port
+    if dsn.ssh:
+        arguments.update(host="127.0.0.1", port=tunnel(*dsn.far_end).port())
     ssl = {}
     for name, value in dsn.parameters.items():
         if name.removeprefix("ssl_") in _SSL and name.startswith("ssl_"):
@@ -192,7 +195,7 @@ def _arguments(dsn: Dsn) -> dict[str, Any]:
             arguments["password"] = value
         elif name == "compress":
             arguments["compress"] = 1
-        elif name not in ("charset", "local_infile"):  # text always comes as utf8mb4, whatever tables hold
+        elif name not in ("charset", "local_infile", "ssh"):  # text always comes as utf8mb4, whatever tables hold
             raise DsnError(
                 f"the parameter {name} is not known, or has a wrong value",
                 where=dsn.masked,
@@ -214,6 +217,8 @@ def connect_error(dsn: Dsn, error: Exception) -> ConnectError:
     if number == _NO_TLS_MADE:
         what = f"{what}: {dsn.redact(message)[:200]}"
         advice = advice if any(name.startswith("ssl_") for name in dsn.parameters) else _NO_TLS
+    if dsn.ssh and (said := tunnel(*dsn.far_end).said()):
+        what = f"{what}; ssh says: {said}"
     return ConnectError(what, where=dsn.masked, advice=advice)
 
 

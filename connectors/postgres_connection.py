@@ -11,9 +11,10 @@ import psycopg
 
 from connectors.dsn import Dsn, is_local
 from connectors.measures import Reached, timed
+from connectors.tunnel import tunnel
 from workspace.errors import ConnectError
 
-_OURS = ("schema",)
+_OURS = ("schema", "ssh")
 _NO_TLS = (
     "set up TLS on the server; where nobody else can be on the way, add sslmode=disable to the DSN: ?sslmode=disable"
 )
@@ -25,6 +26,9 @@ def parameters(dsn: Dsn) -> dict[str, str]:
     found = {key: value for key, value in dsn.parameters.items() if key not in _OURS}
     known = {"host": dsn.host, "port": str(dsn.port or ""), "user": dsn.user, "password": dsn.password}
     found.update({key: value for key, value in {**known, "dbname": dsn.database}.items() if value})
+    if dsn.ssh:  # under the server's own name, which certificates and ~/.pgpass go by
+        way, host, port = dsn.far_end
+        found.update({"host": host, "hostaddr": "127.0.0.1", "port": str(tunnel(way, host, port).port())})
     if not _says_itself(found) and not _is_near(found):
         found["sslmode"] = "require"
     return found
@@ -42,8 +46,15 @@ def connect(dsn: Dsn, application: str = "packhorse") -> psycopg.Connection[tupl
             connection.execute("SELECT set_config('search_path', %s, false)", [schema])
     except (psycopg.Error, UnicodeError) as error:
         message = dsn.redact(str(error))
-        raise ConnectError(_said(message), where=dsn.masked, advice=_advice(message)) from None
+        what = f"{_said(message)}{_beside(dsn)}"
+        raise ConnectError(what, where=dsn.masked, advice=_advice(message)) from None
     return connection
+
+
+def _beside(dsn: Dsn) -> str:
+    """What ssh said, where the way leads through one."""
+    said = tunnel(*dsn.far_end).said() if dsn.ssh else ""
+    return f"; ssh says: {said}" if said else ""
 
 
 def _says_itself(given: Mapping[str, str]) -> bool:

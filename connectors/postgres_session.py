@@ -131,7 +131,7 @@ class PostgresSession:
 
     def reconnect(self) -> None:
         """A new connection in place of a lost one; TargetLostError while there is none."""
-        self.close()
+        self._connection.close()
         try:
             self._connection = self._connect()
         except ConnectError as error:

@@ -3,7 +3,7 @@ pages that are there.
 
 A page's ```console blocks are run in order by one shell, in a folder with a small sample CRM (`legacy.db`) and with
 LEGACY and CLOUD naming it and an empty cloud database. Words after `console`: `exit=3` or `exit=0,4` for the block's
-last command (0 without it), `needs=mariadb`, and `shown:` with the reason why a block isn't run. What stands below a
+last command (0 without it), `needs=mariadb`, `needs=ssh`, and `shown:` with the reason why a block isn't run. What stands below a
 command is in its output, in that order; `...` stands for anything. A block such as ```yaml plan.yaml is that file.
 """
 
@@ -25,6 +25,7 @@ import pytest
 from sample_data import CLOUD_SQL, write_sample
 from sample_data.servers import Database, MariadbServer, NotInstalledError, PostgresServer
 from tests.cli_runner import environment
+from tests.ssh_host import SshHost
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -79,12 +80,14 @@ def blocks(page: Path) -> Iterator[Block]:
     assert block is None, f"{page}: a block is not closed"
 
 
-def steps(page: Path, mariadb: bool) -> list[Command | File]:
+def steps(page: Path, mariadb: bool, ssh: bool = True) -> list[Command | File]:
     """What the page's test does, in order."""
     found: list[Command | File] = []
     for block in blocks(page):
         if block.language == "console":
             if not block.words.startswith("shown:") and (mariadb or "needs=mariadb" not in block.words):
+                if "needs=ssh" in block.words and not ssh:
+                    continue
                 found += commands(block)
         elif block.words:
             found.append(File(block.words, "\n".join(block.lines) + "\n"))
@@ -130,6 +133,18 @@ def old_server() -> Iterator[MariadbServer | None]:
     server.remove()
 
 
+@pytest.fixture(scope="module")
+def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHost | None]:
+    """A host called gate.example.com to go through, where this machine has an sshd."""
+    try:
+        host = SshHost(tmp_path_factory.mktemp("gate"))
+    except NotInstalledError:
+        yield None
+        return
+    yield host
+    host.stop()
+
+
 @pytest.fixture
 def old_database(old_server: MariadbServer | None) -> Iterator[Database | None]:
     """A database of the old server with the sample in it, made when a page names it."""
@@ -168,15 +183,16 @@ def test_each_command_runs_and_says_what_is_shown(
     postgres: PostgresServer,
     postgres_database: Database,
     old_database: Database | None,
+    gate: SshHost | None,
 ) -> None:
-    todo = steps(page, old_database is not None)
+    todo = steps(page, old_database is not None, gate is not None)
     if not any(isinstance(step, Command) for step in todo):
         pytest.skip("no commands")
     shutil.copy(sample, folder / "legacy.db")
     postgres_database.run(CLOUD_SQL.read_text(encoding="utf-8"))
     if old_database is not None and "old.example.com" in page.read_text(encoding="utf-8"):
         write_sample("mariadb", old_database.dsn, CONTACTS)
-    done = run(todo, folder, postgres, postgres_database, old_database)
+    done = run(todo, folder, postgres, postgres_database, old_database, gate.settings if gate is not None else {})
     for command in (step for step in todo if isinstance(step, Command)):
         code, said = done.get(command.line, (None, ""))
         where = f"{page.relative_to(ROOT)}:{command.line}: {command.text}\n{said[-3000:]}"
@@ -187,7 +203,12 @@ def test_each_command_runs_and_says_what_is_shown(
 
 
 def run(
-    todo: list[Command | File], folder: Path, server: PostgresServer, cloud: Database, old: Database | None
+    todo: list[Command | File],
+    folder: Path,
+    server: PostgresServer,
+    cloud: Database,
+    old: Database | None,
+    ssh: dict[str, str],
 ) -> dict[int, tuple[int, str]]:
     """Exit code and output of each command, by its line; one shell runs them all."""
     script = []
@@ -199,7 +220,7 @@ def run(
     path = [str(Path(sys.executable).parent), os.environ["PATH"], str(server.binaries)]
     more = {
         "PATH": ":".join(path), "HOME": str(folder), "LEGACY": "sqlite:///legacy.db", "CLOUD": cloud.socket_dsn,
-        "CRM_PASSWORD": server.password, "CLOUD_PASSWORD": server.password,
+        **ssh, "NEW_DSN": cloud.dsn, "CRM_PASSWORD": server.password, "CLOUD_PASSWORD": server.password,
         # a keyring in a file under HOME: the one of whoever runs the tests is theirs
         "PYTHON_KEYRING_BACKEND": "keyrings.alt.file.PlaintextKeyring", "XDG_DATA_HOME": str(folder / "keyring"),
     }  # fmt: skip

@@ -237,6 +237,8 @@ def _short_name(place: str) -> str:
     if "://" in place:
         parts = urlsplit(place)
         place = parts.path.strip("/") or parts.netloc.rpartition("@")[2].partition(":")[0] or parts.scheme
+    else:
+        place = place.partition("?")[0]  # parameters after a name
     last = Path(place.rstrip("/")).name
     stem = last.rpartition(".")[0] or last
     slug = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")

@@ -37,14 +37,28 @@ class Line(Protocol):
     def user(self) -> str:
         """Who logs in; empty for files."""
 
+    @property
+    def ssh(self) -> str:
+        """The host that the way leads through; empty for none."""
+
 
 def show(console: Console, dsns: Sequence[Line]) -> None:
     """A line each."""
     if not dsns:
         console.print("no DSN is kept yet; keep one: migrate dsn add NAME")
         return
-    headings = [Heading("name"), Heading("system"), Heading("host"), Heading("database", wrap=True), Heading("user")]
-    rows = [[each.name, each.system, _place(each) or None, each.database, each.user or None] for each in dsns]
+    headings = [
+        Heading("name"),
+        Heading("system"),
+        Heading("host"),
+        Heading("database", wrap=True),
+        Heading("user"),
+        Heading("through"),
+    ]
+    rows = [
+        [each.name, each.system, _place(each) or None, each.database, each.user or None, each.ssh or None]
+        for each in dsns
+    ]
     show_table(console, headings, rows)
 
 
