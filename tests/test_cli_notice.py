@@ -201,7 +201,7 @@ def test_what_trying_again_does_not_mend_is_tried_once(code: int, said: str) -> 
 def test_nobody_at_home() -> None:
     began = time.monotonic()
     assert notice._post("http://127.0.0.1:9/", b"{}") == "no answer: ConnectError"
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < notice.SECONDS
 
 
 def test_a_server_and_a_command_that_hang_hold_nothing_up_for_long(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_a_server_and_a_command_that_hang_hold_nothing_up_for_long(tmp_path: Pat
         done = migrate(*run, "--on", f"done={hook.url}", "--on", f"done={script}", cwd=tmp_path)
         took = time.monotonic() - began
     assert done.code == 0
-    assert took < notice.SECONDS + 12
+    assert took < 4 * notice.SECONDS  # the command would take 321 s, and the server would never end
     assert done.err.count("was not told") == 2, done.err
     child = int((tmp_path / "hanging.pid").read_text())
     time.sleep(0.2)
