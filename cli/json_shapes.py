@@ -109,7 +109,7 @@ SHAPES: dict[str, Any] = {
         }],
     },
     "quarantine drop": {"job": "text", **_of("rows open dropped", "count")},
-    "dsn list": {"dsns": [{**_of("name system host database user", "text"), "port": "count?"}]},
+    "dsn list": {"dsns": [{**_of("name system host database user ssh", "text"), "port": "count?"}]},
     "model list": {
         "folder": "text", "default": _of("path why", "text"),
         "models": [{**_of("name path sha256 origin", "text?"), "size": "count", **_of("verified default", "yes?")}],

@@ -146,6 +146,7 @@ def test_the_list_shows_where_and_no_password_and_is_its_owners_alone(place: Pla
                 "port": 3307,
                 "database": "crm",
                 "user": "crm",
+                "ssh": "",
             }
         ]
     }
