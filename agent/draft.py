@@ -70,19 +70,6 @@ class Draft:
     open_fields: dict[tuple[str, str], str] = field(default_factory=dict)
 
 
-def draft_plan(
-    source: Source,
-    target: Catalogue,
-    workspace: Workspace,
-    model: Model | None = None,
-    encoder: Encoder | None = None,
-    autonomy: float = AUTONOMY,
-    **options: object,
-) -> Plan:
-    """The plan that can be executed now; see `draft` for the rest and for the options."""
-    return draft(source, target, workspace, model=model, encoder=encoder, autonomy=autonomy, **options).plan  # type: ignore[arg-type]
-
-
 def draft(
     source: Source,
     target: Catalogue,

@@ -8,7 +8,7 @@ from agent.matter import Matter, Option, Stakes
 from agent.models.protocol import Match
 from agent.rivals import FieldCandidate
 from agent.structure import Relation
-from connectors.protocols import Kind, Table
+from connectors.protocols import Table
 from workspace.signature import match_signature
 
 _CAREFUL = {"opt_out", "opt_in", "do_not_call", "consent", "deleted", "deleted_at", "currency", "tax_id"}
@@ -54,11 +54,6 @@ def stakes_of(table: Table, match: FieldMatch) -> Stakes:
     return "normal"
 
 
-def confirmable(candidate: FieldCandidate) -> bool:
-    """True where nothing but the decision on the column is needed."""
-    return not candidate.needs
-
-
 def _option(candidate: FieldCandidate, relation: Relation) -> Option:
     origin = relation.origin(candidate.columns[0]) if candidate.columns else None
     lesson = match_signature(relation.main, candidate.columns[0]) if len(candidate.columns) == 1 else ""
@@ -66,8 +61,3 @@ def _option(candidate: FieldCandidate, relation: Relation) -> Option:
     if origin is not None and origin.through:
         evidence["through"] = origin.through
     return Option(candidate.answer, candidate.label, candidate.confidence, evidence, lesson, unaided=candidate.unaided)
-
-
-def is_mapped_enum(match: FieldMatch) -> bool:
-    """True for a target column whose values have to be among its labels."""
-    return match.column.kind is Kind.ENUM

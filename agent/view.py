@@ -62,11 +62,6 @@ def tokens_of(prompt: Prompt, options: Sequence[str], count: Count) -> int:
     return _price(prompt.question, options, count) + (_fenced(prompt.data, count) if prompt.data else 0)
 
 
-def sample_values(values: Sequence[str], most: int = 3) -> str:
-    """A few values for the data block, each cut to 40 characters, without control characters."""
-    return " | ".join(map(_value, values[:most]))
-
-
 def values_within(values: Sequence[str], room: int, count: Count) -> str:
     """As many of the values as the data block has room for, in their order."""
     return " | ".join(chosen((_value(v) for v in values), room, lambda shown: _fenced(" | ".join(shown), count)))

@@ -22,6 +22,15 @@ entities:
 """
 
 
+def write_job(folder: Path, source: str, target: str, plan: str) -> None:
+    """Writes `legacy.db` and `cloud.db`, each by a script, and `plan.yaml`."""
+    for name, script in (("legacy.db", source), ("cloud.db", target)):
+        with sqlite3.connect(folder / name) as connection:
+            connection.executescript(script)
+        connection.close()
+    (folder / "plan.yaml").write_text(plan, encoding="utf-8")
+
+
 def write_systems(folder: Path, rows: int = 20, bad: int = 0) -> list[str]:
     """Writes `legacy.db`, `cloud.db` and `plan.yaml`; returns the arguments of a `run` that needs nobody. The birthday of
     `bad` rows is none."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 
 import pytest
 
 from tests.cli_runner import migrate_here
-from tests.engine_jobs import sqlite_source
+from tests.plain_job import write_job
 
 SOURCE = """
 CREATE TABLE contacts (id INTEGER PRIMARY KEY, last_name TEXT, email_address TEXT, kind TEXT);
@@ -26,11 +25,7 @@ entities:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PACKHORSE_DATA_HOME", str(tmp_path / "data-home"))
-    sqlite_source(tmp_path / "legacy.db", SOURCE)
-    with sqlite3.connect(tmp_path / "cloud.db") as connection:
-        connection.executescript(TARGET)
-    connection.close()
-    (tmp_path / "plan.yaml").write_text(PLAN)
+    write_job(tmp_path, SOURCE, TARGET, PLAN)
     return tmp_path
 
 

@@ -14,7 +14,7 @@ from agent.plan_edits import with_edits
 from engine.plan import Plan, parse_plan
 from engine.plan_place import line_of, with_version
 from tests.cli_runner import MIGRATE, environment, migrate_here
-from tests.engine_jobs import sqlite_source
+from tests.plain_job import write_job
 from workspace.events import BatchCommitted
 from workspace.lock import JobLock
 from workspace.log import Workspace
@@ -45,11 +45,7 @@ entities:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PACKHORSE_DATA_HOME", str(tmp_path / "data-home"))
-    sqlite_source(tmp_path / "legacy.db", SOURCE)
-    with sqlite3.connect(tmp_path / "cloud.db") as connection:
-        connection.executescript(TARGET)
-    connection.close()
-    (tmp_path / "plan.yaml").write_text(PLAN)
+    write_job(tmp_path, SOURCE, TARGET, PLAN)
     return tmp_path
 
 

@@ -4,7 +4,6 @@ value does anything in it, and axe finds nothing that keeps a reader out.
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
 
 from tests.cli_runner import migrate_here
-from tests.engine_jobs import sqlite_source
+from tests.plain_job import write_job
 from tests.test_report import browser, opened
 
 __all__ = ["browser"]
@@ -45,11 +44,7 @@ value_maps: {kinds: {Client: customer}}
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PACKHORSE_DATA_HOME", str(tmp_path / "data-home"))
-    sqlite_source(tmp_path / "legacy.db", SOURCE)
-    with sqlite3.connect(tmp_path / "cloud.db") as connection:
-        connection.executescript(TARGET)
-    connection.close()
-    (tmp_path / "plan.yaml").write_text(PLAN)
+    write_job(tmp_path, SOURCE, TARGET, PLAN)
     return tmp_path
 
 
