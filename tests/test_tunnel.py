@@ -50,7 +50,14 @@ def sshs(of: int | None = None) -> list[psutil.Process]:
 
 
 def gone(processes: list[psutil.Process]) -> bool:
-    return not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in processes)
+    return not any(_lives(each) for each in processes)
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:  # it ended between the two
+        return False
 
 
 def test_both_systems_are_reached_and_the_tunnel_ends_with_its_last_user(

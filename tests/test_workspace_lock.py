@@ -20,10 +20,11 @@ from workspace.paths import JobPaths
 
 HOLD = textwrap.dedent(
     """
-    import sys, time
+    import signal, sys, time
     from pathlib import Path
     from workspace.lock import JobLock
     from workspace.paths import JobPaths
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs start with it ignored
     with JobLock(JobPaths(Path(sys.argv[1]), "job")):
         print("held", flush=True)
         time.sleep(600)
@@ -63,7 +64,7 @@ def test_a_second_process_is_told_who_holds_the_lock(paths: JobPaths) -> None:
 def test_the_lock_goes_with_its_process(paths: JobPaths, how: signal.Signals) -> None:
     with holder(paths) as process:
         process.send_signal(how)
-        process.wait()
+        process.wait(30)
         assert lock_holder(paths) is None
         with JobLock(paths):
             assert lock_holder(paths) == f"process {os.getpid()} on {socket.gethostname()}"
