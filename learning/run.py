@@ -33,7 +33,7 @@ def run(folder: Path, seed: int = 1, *, small: bool = False) -> int:
     if found := overlaps([*tables, *held["words"], *held["unseen"]], known):
         print(f"{len(found)} columns are kept apart, and were generated: {found[0]}")
         return 1
-    encoder = Biencoder(embedded_model_path(), recipe)
+    encoder = Biencoder(recipe)
     curve = train(encoder, recipe, tables, held["words"][:6], folder)
     path = export(encoder, recipe, folder / ADAPTER, known.digest)
     same = parity(encoder, path, held["words"])

@@ -17,14 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from peft import LoraConfig, get_peft_model
 from torch.nn import functional
-from transformers import AutoModel, AutoTokenizer
 
 from agent.models.column_text import column_text, field_text
+from learning.base import Hardware, Lora, open_base
 from learning.schemas import TablePair
 
-LINEAR = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 _SAVED = 40  # steps between two checkpoints
 
 
@@ -45,16 +43,13 @@ class Recipe:
 class Biencoder:
     """The base model with its adapter, the spread of its scores and the score of "none"."""
 
-    def __init__(self, gguf: Path, recipe: Recipe) -> None:
+    def __init__(self, recipe: Recipe, base: str | Path | None = None, hardware: Hardware | None = None) -> None:
+        """`base` and `hardware` as `open_base` takes them."""
         torch.manual_seed(recipe.seed)
         torch.set_num_threads(recipe.threads)
-        self.tokenizer: Any = AutoTokenizer.from_pretrained(str(gguf.parent), gguf_file=gguf.name)
-        base = AutoModel.from_pretrained(str(gguf.parent), gguf_file=gguf.name, dtype=torch.float32)
-        count = base.config.num_hidden_layers
-        upper = "|".join(map(str, range(max(0, count - recipe.layers), count)))
-        aimed = rf"layers\.({upper})\..*\.({'|'.join(LINEAR)})"
-        config = LoraConfig(r=recipe.rank, lora_alpha=recipe.alpha, target_modules=aimed)
-        self.model: Any = get_peft_model(base, config)
+        self.base = open_base(base, Lora(recipe.layers, recipe.rank, recipe.alpha), hardware)
+        self.tokenizer: Any = self.base.tokenizer
+        self.model: Any = self.base.model
         self.spread: Any = torch.nn.Parameter(torch.tensor(math.log(30.0)))
         self.none: Any = torch.nn.Parameter(torch.tensor(0.6))
 
