@@ -75,6 +75,8 @@ class Nearness:
 
 def plain(text: str) -> str:
     """Lower case without accents: `Straße` and `strasse` are the same."""
+    if text.isascii():
+        return text.lower()
     text = text.casefold().replace("ß", "ss").replace("ł", "l").replace("ø", "o")
     text = text.replace("ä", "ae").replace("ö", "oe").replace("ü", "ue")
     return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
@@ -191,6 +193,7 @@ def _meaning(tokens: list[str]) -> Meaning:
     return Meaning(frozenset(core), qualifiers, faint, numbers)
 
 
+@lru_cache(maxsize=50_000)
 def nearness(a: Meaning, b: Meaning) -> Nearness:
     """How near the meaning of a source column, `a`, lies to that of a target column, `b`. Words that exclude
     each other leave at most 0.3."""

@@ -219,19 +219,27 @@ def with_habits(tables: dict[str, TableProfile]) -> dict[str, TableProfile]:
     return out
 
 
+class _Signs(dict[int, str]):
+    """What stands for a character in a shape; each is looked at once."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        if char.isdigit():
+            sign = "9"
+        elif char.isalpha():
+            sign = "A" if char.isupper() else "a"
+        else:
+            sign = char if char.isprintable() else "?"
+        self[code] = sign
+        return sign
+
+
+_SIGNS = _Signs()
+
+
 def shape(value: str) -> str:
     """The value's shape: digits 9, lower case a, upper case A, other letters a; runs over 3 shortened: `99/99/9999`."""
-    out = []
-    for char in value[:60]:
-        if char.isdigit():
-            out.append("9")
-        elif char.isalpha():
-            out.append("A" if char.isupper() else "a")
-        elif char.isprintable():
-            out.append(char)
-        else:
-            out.append("?")
-    return re.sub(r"([a]{4,})", "a+", re.sub(r"(9{5,})", "9+", re.sub(r"(A{4,})", "A+", "".join(out))))
+    return re.sub(r"([a]{4,})", "a+", re.sub(r"(9{5,})", "9+", re.sub(r"(A{4,})", "A+", value[:60].translate(_SIGNS))))
 
 
 def profile_values(

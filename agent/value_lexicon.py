@@ -134,6 +134,7 @@ def label_words(value: str, labels: Sequence[str]) -> str:
     return " ".join(token for token in normal(value).split() if any(_alike(word, token) for word in own))
 
 
+@lru_cache(maxsize=50_000)
 def normal(value: str) -> str:
     """A value without case, accents, punctuation, entities and leading codes: `01 - Neu` -> `neu`."""
     text = plain(value.replace("&amp;", "&"))
@@ -162,16 +163,14 @@ def _label_for(value: str, labels: tuple[str, ...]) -> Hit:
 def _by_words(text: str, named: dict[str, str]) -> Hit:
     """By the words in common: one label whose words all stand in the value, and no turning word beside them."""
     tokens = [t for t in text.split() if t not in _EMPTY]
+    heads = {t[:4] for t in tokens}  # words that are alike begin alike
+    meant: set[int] = set().union(*(_MEANINGS.get(t, set()) for t in tokens if len(t) >= 4))
     inside: list[str] = []
     for label, words in named.items():
         own = words.split()
-        if own and all(any(_alike(w, t) for t in tokens) for w in own):
+        held = own and all(w[:4] in heads and any(_alike(w, t) for t in tokens) for w in own)
+        if held or meant & _MEANINGS.get(words, set()):
             inside.append(label)
-            continue
-        for token in tokens:
-            if len(token) >= 4 and _MEANINGS.get(token, set()) & _MEANINGS.get(words, set()):
-                inside.append(label)
-                break
     inside = list(dict.fromkeys(inside))
     if len(inside) == 1 and not _TURNING & set(tokens):
         sure = len(tokens) <= 3
