@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from sample_data.servers import Database, MariadbServer, NotInstalledError, PostgresServer
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Half as many workers again as there are cores: a test waits for servers and commands for a third of its time."""
+    return (os.cpu_count() or 1) * 3 // 2
 
 
 @pytest.fixture(scope="session", autouse=True)
