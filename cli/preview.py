@@ -9,9 +9,9 @@ import typer
 
 from cli.conduct import refuse_unknown, tell_preview
 from cli.opened_job import opened_job
-from cli.options import AsJson, Job, PlanFile, here
+from cli.options import AsJson, Job, PlanFile, SourceSsh, TargetSsh, here
 from cli.signals import StopFlag, stop_on_signals
-from cli.systems import GivenSource, GivenTarget
+from cli.systems import GivenSource, GivenTarget, by_ssh, given_again
 from cli.views.live import LiveView
 from cli.views.output import on_stderr
 from cli.written import refuse_place, written
@@ -34,12 +34,16 @@ Page = Annotated[
     ),
 ]
 
+_Side = tuple[str | None, str | None]  # the DSN given, and the host to go through
+
 
 def preview(
     job: Job = None,
     plan: PlanFile = None,
     source: GivenSource = None,
     target: GivenTarget = None,
+    source_ssh: SourceSsh = None,
+    target_ssh: TargetSsh = None,
     rows: Rows = True,
     entity: Entity = "",
     html: Page = None,
@@ -63,7 +67,10 @@ def preview(
     if html is not None:
         refuse_place(html, "--html")
     with stop_on_signals() as stop, LiveView(on_stderr(), "preview") as live:
-        outcome = _of_plan(plan, source, target, live, stop) if plan else _of_job(job, source, target, live, stop)
+        if plan:
+            outcome = _of_plan(plan, (source, source_ssh), (target, target_ssh), live, stop)
+        else:
+            outcome = _of_job(job, (source, source_ssh), (target, target_ssh), live, stop)
     if html is not None:
         _write(outcome, html, entity)
     if html is None or as_json:
@@ -82,15 +89,16 @@ def _write(outcome: JobOutcome, output: Path, only: str) -> None:
     on_stderr().print(f"wrote {output}; nothing was written to the target")
 
 
-def _of_plan(file: Path, source: str | None, target: str | None, live: LiveView, stop: StopFlag) -> JobOutcome:
+def _of_plan(file: Path, source: _Side, target: _Side, live: LiveView, stop: StopFlag) -> JobOutcome:
     """A new job under the plan, as far as its preview."""
     from agent.job import JobRequest, run_job
     from engine.plan import load_plan
 
     plan = load_plan(file)
+    dsns = by_ssh(plan.dsn("source", source[0]), source[1], plan.dsn("target", target[0]), target[1])
     request = JobRequest(
-        source_dsn=plan.dsn("source", source),
-        target_dsn=plan.dsn("target", target),
+        source_dsn=dsns[0],
+        target_dsn=dsns[1],
         plan_path=file,
         plan=plan,
         dry_run=True,
@@ -99,11 +107,13 @@ def _of_plan(file: Path, source: str | None, target: str | None, live: LiveView,
     return run_job(request, progress=live, stop=stop)
 
 
-def _of_job(job: str | None, source: str | None, target: str | None, live: LiveView, stop: StopFlag) -> JobOutcome:
+def _of_job(job: str | None, source: _Side, target: _Side, live: LiveView, stop: StopFlag) -> JobOutcome:
     """A job that is there, under the latest plan of its log."""
     from agent.job import JobOutcome
     from engine.preview import preview as foresee
 
-    with opened_job(find_job(here(), job), source, target, progress=live, stop=stop) as context:
+    paths = find_job(here(), job)
+    dsns = given_again(paths, "source", *source), given_again(paths, "target", *target)
+    with opened_job(paths, *dsns, progress=live, stop=stop) as context:
         found = foresee(context)
         return JobOutcome(context.paths.job, "dry run", 0, context.checked.plan, found)

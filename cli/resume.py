@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from cli.conduct import conduct
-from cli.options import AsJson, Executor, Job, StagePlace, Stray, Tolerated, Yes, here
-from cli.systems import GivenSource, GivenTarget
+from cli.options import AsJson, Executor, Job, SourceSsh, StagePlace, Stray, TargetSsh, Tolerated, Yes, here
+from cli.systems import GivenSource, GivenTarget, given_again
 from workspace.paths import find_job
 
 
@@ -14,6 +14,8 @@ def resume(
     job: Job = None,
     source: GivenSource = None,
     target: GivenTarget = None,
+    source_ssh: SourceSsh = None,
+    target_ssh: TargetSsh = None,
     executor: Executor = None,
     stage: StagePlace = None,
     tolerate: Tolerated = None,
@@ -31,6 +33,8 @@ def resume(
     from agent.job import resume_job
 
     paths = find_job(here(), job)
+    source = given_again(paths, "source", source, source_ssh)
+    target = given_again(paths, "target", target, target_ssh)
     act = partial(
         resume_job,
         paths.job,

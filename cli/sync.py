@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cli.opened_job import opened_job
-from cli.options import AsJson, Job, here
+from cli.options import AsJson, Job, SourceSsh, TargetSsh, here
 from cli.signals import stop_on_signals
-from cli.systems import GivenSource, GivenTarget
+from cli.systems import GivenSource, GivenTarget, given_again
 from cli.views import sync as view
 from cli.views.live import LiveView
 from cli.views.output import on_stderr, on_stdout, print_json
@@ -55,6 +55,8 @@ def sync(
     plan: PlanFile = None,
     source: GivenSource = None,
     target: GivenTarget = None,
+    source_ssh: SourceSsh = None,
+    target_ssh: TargetSsh = None,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> int:
@@ -79,6 +81,8 @@ def sync(
     from engine.sync_plan import check_policies
 
     paths = find_job(here(), job)
+    source = given_again(paths, "source", source, source_ssh)
+    target = given_again(paths, "target", target, target_ssh)
     given = load_plan(plan) if plan is not None else None
     with (
         stop_on_signals() as stop,

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from workspace.belief import Belief
 from workspace.errors import UsageError
+from workspace.log import Workspace
+from workspace.paths import JobPaths
+from workspace.state import state_at
 
 if TYPE_CHECKING:  # the drivers are heavy: loaded by the verbs that need them
     from connectors.protocols import Source
@@ -52,6 +55,19 @@ def job_dsn(side: str, given: str | None, belief: Belief) -> str:
             advice=f"give the DSN again: --{side} DSN, or in the environment as PACKHORSE_{side.upper()}",
         )
     return recorded
+
+
+def given_again(paths: JobPaths, side: Literal["source", "target"], given: str | None, way: str | None) -> str | None:
+    """The DSN of a job's `side` as given again, led through the host to go through where one is named; where only the
+    host is, the job's own DSN. None where neither is given. DsnError; UsageError where the password would be needed."""
+    from connectors.dsn import through
+
+    if not way:
+        return given
+    if given is None:
+        with Workspace.open(paths) as workspace:
+            given = job_dsn(side, None, state_at(workspace).belief)
+    return through(given, way)
 
 
 @contextmanager

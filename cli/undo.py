@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.options import AsJson, Job, here
+from cli.options import AsJson, Job, TargetSsh, here
 from cli.person import at_hand
 from cli.signals import StopFlag, stop_on_signals
-from cli.systems import GivenTarget, job_target
+from cli.systems import GivenTarget, given_again, job_target
 from cli.views import undo as view
 from cli.views.live import LiveView
 from cli.views.output import on_stderr, on_stdout, print_json
@@ -39,6 +39,7 @@ def undo(
     job: Job = None,
     batch: Batch = None,
     target: GivenTarget = None,
+    target_ssh: TargetSsh = None,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> int:
@@ -53,6 +54,7 @@ def undo(
     """
     paths = find_job(here(), job)
     only = _batch(batch)
+    target = given_again(paths, "target", target, target_ssh)
     with (
         stop_on_signals() as stop,
         LiveView(on_stderr(), "undo") as live,

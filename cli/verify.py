@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from cli.opened_job import opened_job
-from cli.options import AsJson, Job, here
+from cli.options import AsJson, Job, SourceSsh, TargetSsh, here
 from cli.signals import stop_on_signals
-from cli.systems import GivenSource, GivenTarget
+from cli.systems import GivenSource, GivenTarget, given_again
 from cli.views import verify as view
 from cli.views.live import LiveView
 from cli.views.output import on_stderr, on_stdout, print_json
@@ -27,6 +27,8 @@ def verify(
     job: Job = None,
     source: GivenSource = None,
     target: GivenTarget = None,
+    source_ssh: SourceSsh = None,
+    target_ssh: TargetSsh = None,
     ask_source: AskSource = True,
     sample: SampleRows = 100,
     as_json: AsJson = False,
@@ -44,6 +46,8 @@ def verify(
     from engine.verify import verify as reconcile
 
     paths = find_job(here(), job)
+    source = given_again(paths, "source", source, source_ssh)
+    target = given_again(paths, "target", target, target_ssh)
     with (
         stop_on_signals() as stop,
         LiveView(on_stderr(), "verify") as live,

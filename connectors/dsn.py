@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from pathlib import Path
-from urllib.parse import parse_qs, parse_qsl, quote, quote_plus
+from urllib.parse import parse_qs, parse_qsl, quote, quote_plus, unquote
 
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
@@ -157,11 +157,13 @@ def resolved(text: str) -> str:
 
 def through(text: str, way: str | None) -> str:
     """The DSN as it was given, led through the host that ssh logs in to; as it is without one. DsnError for a host that
-    ssh may not be told, or a second one."""
+    ssh may not be told, or another one than it names itself."""
     if not way:
         return text
     text = text.strip()
-    if re.search(r"[?&]ssh=", text):
+    if named := re.search(r"[?&]ssh=([^&]*)", text):
+        if unquote(named[1]) == check_way(way):
+            return text
         raise DsnError("the DSN names a host to go through itself", where=f"ssh {way[:100]}", advice="name one of them")
     end = text.rpartition("@")[2] if "://" in text else text  # a ? may stand in a password
     return f"{text}{'&' if '?' in end else '?'}ssh={quote(check_way(way), safe='')}"

@@ -20,7 +20,7 @@ from connectors import tunnel as tunnels
 from connectors.dsn import Dsn, keeps_no_secret, open_source, open_target, reach, through
 from connectors.postgres_programs import run_program
 from sample_data.servers import Database, NotInstalledError, PostgresServer
-from tests.cli_runner import MIGRATE, Result, environment
+from tests.cli_runner import MIGRATE, Result, environment, migrate_here
 from tests.ssh_host import SshHost
 from tests.test_cli_jobs import PLAN, TARGET, until
 from workspace.errors import ConnectError, DsnError
@@ -202,12 +202,55 @@ def test_a_job_goes_on_when_the_tunnel_falls_in_mid_load(
     assert process.returncode == 0, out + err
     assert postgres_database.rows("SELECT count(*), count(DISTINCT id) FROM people") == [(600, 600)]
     assert "Traceback" not in err
-    again = Result(*_done(job, host, "verify", "j", "--source", dsn_of(postgres_database, way, "old"), "--target", dsn_of(postgres_database, way)))  # fmt: skip
+    again = Result(*_done(job, host, "verify", "j", *given_again(postgres_database, way)))
     assert again.code == 0, again
 
 
-def dsn_of(database: Database, way: str, schema: str = "") -> str:
-    return through(f"{database.dsn}?schema={schema}" if schema else database.dsn, way)
+def given_again(database: Database, way: str) -> list[str]:
+    """Both DSNs of the job, whose passwords it doesn't keep, and the way to them."""
+    return [
+        "--source", f"{database.dsn}?schema=old", "--target", database.dsn, "--source-ssh", way, "--target-ssh", way,
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def loaded(job: Path, postgres_database: Database, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder with a job that is done, without ssh; its DSNs are variables."""
+    monkeypatch.setenv("OLD_DSN", f"{postgres_database.dsn}?schema=old")
+    monkeypatch.setenv("CLOUD_DSN", postgres_database.dsn)
+    monkeypatch.chdir(job)
+    done = migrate_here("run", "${OLD_DSN}", "${CLOUD_DSN}", "--plan", "plan.yaml", "--job", "j", "--yes")
+    assert done.code == 0, done
+    return job
+
+
+def test_each_verb_that_connects_again_goes_through(host: SshHost, way: str, loaded: Path) -> None:
+    """By the option alone, for each side by itself: the other is reached without ssh."""
+    text = (loaded / "plan.yaml").read_text()
+    (loaded / "named.yaml").write_text("source: ${OLD_DSN}\ntarget: ${CLOUD_DSN}\n" + text)
+    verbs = (
+        ["verify", "j"],
+        ["sync", "j"],
+        ["preview", "j"],
+        ["preview", "--plan", "named.yaml"],
+        ["undo", "j", "--yes"],
+    )
+    for verb in verbs:
+        for option in ("--source-ssh", "--target-ssh"):
+            if verb[0] == "undo" and option == "--source-ssh":
+                continue  # it needs no source
+            logins = host.log.count("Accepted publickey")
+            done = migrate_here(*verb, option, way)
+            assert done.code == 0, (verb, option, done)
+            assert host.log.count("Accepted publickey") == logins + 1, (verb, option)
+
+
+def test_a_way_given_again_with_a_dsn_that_remembers_one(host: SshHost, way: str, loaded: Path) -> None:
+    dsn = through("${CLOUD_DSN}", way)
+    assert migrate_here("verify", "j", "--target", dsn, "--target-ssh", way).code == 0
+    migrate_here("verify", "j", "--target", dsn, "--target-ssh", "other.example.com").refused(
+        "PH-105", "names a host to go through itself"
+    )
 
 
 def _done(folder: Path, host: SshHost, *arguments: str) -> tuple[int, str, str]:
@@ -231,17 +274,7 @@ def test_no_ssh_outlives_a_job_that_is_killed(
         process.communicate()
         until(lambda: gone(children), 10)
         holder.rollback()
-    code, out, err = _done(
-        job,
-        host,
-        "resume",
-        "j",
-        "--yes",
-        "--source",
-        dsn_of(postgres_database, way, "old"),
-        "--target",
-        dsn_of(postgres_database, way),
-    )
+    code, out, err = _done(job, host, "resume", "j", "--yes", *given_again(postgres_database, way))
     assert code == 0, out + err
     assert postgres_database.rows("SELECT count(*) FROM people") == [(600,)]
 
@@ -315,6 +348,7 @@ def test_a_way_in_a_dsn() -> None:
     assert masked("mysql://crm:pw@db/crm?ssh=me@gate").startswith("mysql://crm:***@db/crm?ssh=")
     assert through("mysql://crm:a?b@db/crm", "me@gate") == "mysql://crm:a?b@db/crm?ssh=me%40gate"
     assert through("${LEGACY}", "gate") == "${LEGACY}?ssh=gate"
+    assert through("mysql://u@db/crm?ssh=me%40gate", "me@gate") == "mysql://u@db/crm?ssh=me%40gate"
     assert through("mysql://db/crm?compress=1", "gate") == "mysql://db/crm?compress=1&ssh=gate"
     # the loopback address is the gate's own: two gates are two systems
     assert Dsn.parse("mysql://u@127.0.0.1/crm?ssh=me@gate").identity == Dsn.parse("mysql://u@gate/crm").identity
