@@ -249,7 +249,7 @@ def test_a_way_given_again_with_a_dsn_that_remembers_one(host: SshHost, way: str
     dsn = through("${CLOUD_DSN}", way)
     assert migrate_here("verify", "j", "--target", dsn, "--target-ssh", way).code == 0
     migrate_here("verify", "j", "--target", dsn, "--target-ssh", "other.example.com").refused(
-        "PH-105", "names a host to go through itself"
+        "PH-102", "names a host to go through itself"
     )
 
 
