@@ -79,7 +79,7 @@ def _edit_job(paths: JobPaths, source: str | None, target: str | None) -> int:
             return [
                 f"{name}: {rows:,} rows are loaded; migrate resume {paths.job} drives them again"
                 for name, rows in found[0].redriven.items()
-            ]
+            ] + [f"{name}: those that its `where` holds back now leave the target" for name in found[0].narrowed]
 
         draft = Draft(paths.plans / "being-edited.yaml", _job_text(paths, workspace, last), last)
         text = agreed(draft, check, f"keep it as version {last.version + 1} of {paths.job}'s plan?")

@@ -1,8 +1,8 @@
 """A plan that a person edited, as the next version of a job's: what it may change, by what has been loaded.
 
-Before rows of an entity move, anything. While they move, nothing of it. Afterwards its fields and value maps: its rows
-are driven again by `engine.redrive`, which the next `resume` takes up. What rows are known by, read from and held back
-by stays, since loaded rows depend on it.
+Before rows of an entity move, anything. While they move, nothing of it. Afterwards its fields, value maps and `where`:
+its rows are driven again by `engine.redrive`, which the next `resume` takes up, and those held back now leave the target.
+What rows are known by and read from stays, since loaded rows depend on it.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 from connectors.protocols import Catalogue, Source
 from engine.check import CheckedPlan, check_plan
-from engine.generation import generations, refuse_open_generation
+from engine.generation import Deletes, generations, refuse_open_generation
 from engine.plan import EntityPlan, Plan, parse_plan
 from engine.plan_place import with_version
 from engine.prepare import try_queries
-from engine.retry_plan import changed_fields
+from engine.retry_plan import changed_fields, changed_wheres
 from workspace.disk import disk_errors
-from workspace.errors import PlanError, UsageError
+from workspace.errors import CatalogueError, PlanError, UsageError
 from workspace.events import BatchCommitted, EntityCompleted, Event, PlanChanged, SyncStarted
 from workspace.log import Workspace
 from workspace.paths import JobPaths
@@ -26,7 +26,7 @@ from workspace.state import state_at
 
 BY_PERSON = "edited by a person"
 _NEW_JOB = "a new job over the same systems can load by such a plan"
-_FREE = {"fields", "unmapped", "edited", "watermark"}
+_FREE = {"fields", "unmapped", "edited", "watermark", "where"}
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,8 @@ class EditedPlan:
 
     checked: CheckedPlan
     redriven: Mapping[str, int]
+    narrowed: tuple[str, ...] = ()
+    """Those of them whose `where` is another: rows that it holds back leave the target."""
 
 
 def check_edited(paths: JobPaths, workspace: Workspace, edited: Plan, source: Source, target: Catalogue) -> EditedPlan:
@@ -67,7 +69,10 @@ def check_edited(paths: JobPaths, workspace: Workspace, edited: Plan, source: So
     try_queries(paths, checked)
     if touched:
         _same_passes(checked, last, source, target, touched)
-    return EditedPlan(checked, {name: _rows(progress.entities[name].counts) for name in touched})
+    narrowed = tuple(name for name in changed_wheres(last, plan) if name in touched)
+    for name in narrowed:
+        _may_delete(checked, name)
+    return EditedPlan(checked, {name: _rows(progress.entities[name].counts) for name in touched}, narrowed)
 
 
 def keep_edited(paths: JobPaths, workspace: Workspace, edited: EditedPlan, text: str) -> Plan:
@@ -79,7 +84,8 @@ def keep_edited(paths: JobPaths, workspace: Workspace, edited: EditedPlan, text:
     events: list[Event] = [PlanChanged(plan.version, text, "person", BY_PERSON)]
     if edited.redriven:
         number = generations(workspace)[-1].number + 1
-        events.append(SyncStarted(number, redriven=list(edited.redriven), written_by=before))
+        deletes: Deletes = "delete" if edited.narrowed else "keep"
+        events.append(SyncStarted(number, deletes, redriven=list(edited.redriven), written_by=before))
     workspace.record(*events)
     with disk_errors():
         paths.plans.mkdir(mode=0o700, exist_ok=True)
@@ -144,6 +150,16 @@ def _same_passes(checked: CheckedPlan, last: Plan, source: Source, target: Catal
                 f"{field} would be filled in another pass than in rows that are loaded",
                 where=f"entities.{name}.fields.{field}", advice=_NEW_JOB,
             )  # fmt: skip
+
+
+def _may_delete(checked: CheckedPlan, name: str) -> None:
+    held = checked.entity(name).target.privileges
+    if held is not None and "delete" not in held:
+        table = checked.entity(name).plan.to
+        raise CatalogueError(
+            f"rows of {name} that its `where` holds back now leave the target's {table}, which needs DELETE",
+            where=f"entities.{name}.where", advice=f"GRANT DELETE ON {table} TO the user of the target DSN",
+        )  # fmt: skip
 
 
 def _rows(counts: object) -> int:

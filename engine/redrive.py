@@ -2,7 +2,7 @@
 
 The rows are a further generation of the stage, as of a sync, but the source isn't read: each row that the stage has is
 driven again. What the plan said of rows that are loaded stays; what a person edited in the target meanwhile stays too,
-unless the plan says otherwise.
+unless the plan says otherwise. Rows that an edited `where` holds back leave the target, as in a sync that deletes.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from engine.faults import fault_point
 from engine.generation import Generation, generations, open_redrive
 from engine.plan import Plan, dump_plan, parse_plan
 from engine.prepare import try_queries
+from engine.retry_plan import changed_wheres
 from engine.stager import recorded_parts
 from engine.sync import Sync
 from engine.sync_outcome import SyncOptions, SyncOutcome
@@ -77,6 +78,7 @@ class Redrive(Sync):
         has and a generation that it hasn't."""
         ctx = self._ctx
         number = generations(ctx.workspace)[-1].number + 1
+        narrowed: tuple[str, ...] = ()
         begun = open_redrive(ctx.workspace)
         if begun is None:
             plan = ctx.checked.plan
@@ -86,19 +88,24 @@ class Redrive(Sync):
             )
         else:
             number = begun.number
+            if begun.deletes == "delete":
+                narrowed = changed_wheres(self._before.plan, ctx.checked.plan)
         fault_point("redrive begun")
-        return self._staged(_StageReader(ctx, number, self._again, self._names), number)
+        return self._staged(_StageReader(ctx, number, self._again, self._names, narrowed), number)
 
     def _written_by(self, generation: Generation) -> CheckedPlan:
         return self._before
 
 
 class _StageReader(GenerationReader):
-    """Reads the stage in the source's place."""
+    """Reads the stage in the source's place. Of the entities `narrowed`, rows that are held back leave the target; of
+    others they stay, as a sync has left them."""
 
-    def __init__(self, ctx: Context, number: int, again: str, names: tuple[str, ...]) -> None:
+    def __init__(
+        self, ctx: Context, number: int, again: str, names: tuple[str, ...], narrowed: tuple[str, ...]
+    ) -> None:
         super().__init__(ctx, number, again)
-        self._names = names
+        self._names, self._narrowed = names, narrowed
 
     def read(self) -> list[EntityRead]:
         """Every row that the stage has of the entities, the latest of each source key."""
@@ -117,7 +124,9 @@ class _StageReader(GenerationReader):
 
     def stage(self, found: list[EntityRead]) -> None:
         """Writes the rows as parts once more, and beside each what it takes the place of."""
-        GenerationStager(self._ctx, self._preparer, self._deletes).stage_again(found)
+        leave = [read for read in found if read.entity.name in self._narrowed]
+        GenerationStager(self._ctx, self._preparer, "delete").stage_again(leave)
+        GenerationStager(self._ctx, self._preparer, "keep").stage_again([read for read in found if read not in leave])
 
 
 def check_grown(ctx: Context, grown: Plan) -> CheckedPlan:

@@ -81,6 +81,12 @@ def changed_fields(before: Plan, after: Plan) -> dict[str, list[str]]:
     return found
 
 
+def changed_wheres(before: Plan, after: Plan) -> tuple[str, ...]:
+    """The entities of both plans whose `where` differs."""
+    old = before.entities
+    return tuple(name for name, entity in after.entities.items() if name in old and entity.where != old[name].where)
+
+
 def _map_of(plan: Plan, field: str, entity: EntityPlan) -> object:
     used = entity.fields[field].map
     return plan.value_maps[used] if used is not None else None

@@ -145,8 +145,9 @@ class EntityLoad:
             over = pq.read_table(over_path(self._stage, part.part))
             started = time.monotonic()
             commit = partial(
-                commit_removal, ctx.target, entity, part, over, self._generation.deletes, ctx.checked.plan.version
-            )
+                commit_removal, ctx.target, entity, self._written, part, over, self._generation.deletes,
+                ctx.checked.plan.version,
+            )  # fmt: skip
             row = self._persist(f"batch {part.part} of {entity.name}", commit)
             self._committed(row, part, 1, started)
 

@@ -33,10 +33,17 @@ class _Gone:
 
 
 def commit_removal(
-    target: Target, entity: CheckedEntity, part: PartStaged, over: pa.Table, deletes: Deletes, version: int
+    target: Target,
+    entity: CheckedEntity,
+    written: CheckedEntity,
+    part: PartStaged,
+    over: pa.Table,
+    deletes: Deletes,
+    version: int,
 ) -> LedgerRow | None:
     """Takes the part's rows (`over`, as `over_path` says) out of the target; the ledger's row, in which nothing is read.
-    None when the ledger has it already.
+    None when the ledger has it already. `written` is the entity as the rows in the target were written, by which an
+    edit is told.
 
     Keeps the invariant that a row of the stage counts as gone if and only if its row in the target is.
     """
@@ -45,14 +52,15 @@ def commit_removal(
         if not taken:
             return None
         fault_point("sync ledger taken")
-        done = _leave(target, entity, over, deletes)
+        done = _leave(target, entity, written, over, deletes)
         fault_point("sync rows in")
         staying = pa.array([each.old_id for each in done.stay], pa.string())
         gone = over.filter(pc.and_(over["gone"], pc.invert(pc.is_in(over["key"], staying))))
         target.supersede(entity.name, part.part, pa.table([gone[c].cast(pa.string()) for c in OVER.names], OVER.names))
         ask = entity.plan.edited == "ask"
+        left_out = set(over.filter(pc.is_null(over["n"]))["key"].to_pylist())
         kept = [
-            KeptEdit(each.old_id, each.new_id, f"(gone from the source: {each.reason})", ask and each.edited)
+            KeptEdit(each.old_id, each.new_id, f"({_why(each, left_out)}: {each.reason})", ask and each.edited)
             for each in done.stay
         ]
         target.note_kept(loaded_entity(entity), part.part, over["key"].to_pylist(), kept)
@@ -66,11 +74,15 @@ def commit_removal(
     return row
 
 
-def _leave(target: Target, entity: CheckedEntity, over: pa.Table, deletes: Deletes) -> _Gone:
+def _why(row: StayingRow, left_out: set[str]) -> str:
+    return "left out by the plan" if row.old_id in left_out else "gone from the source"
+
+
+def _leave(target: Target, entity: CheckedEntity, written: CheckedEntity, over: pa.Table, deletes: Deletes) -> _Gone:
     keys = over["key"].unique()
     rows = pa.table({"_ph_n": pa.array(range(len(keys)), pa.int64()), "_ph_key": keys})
     done, refused = _Gone(), list[tuple[int, RowsRefusedError]]()
-    loaded, edited = loaded_entity(entity), entity.plan.edited == "overwrite"
+    loaded, edited = loaded_entity(written), entity.plan.edited == "overwrite"
     marker = entity.target.column(entity.plan.deleted.column) if entity.plan.deleted is not None else None
 
     def leave(slice_: pa.Table) -> None:

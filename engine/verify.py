@@ -37,6 +37,11 @@ from workspace.errors import InterruptedJobError, PackhorseError
 from workspace.events import PhaseStarted, Verified
 
 MOST_SHOWN = 10
+_LEFT_OUT_THERE = """
+SELECT DISTINCT s.key FROM staged s JOIN carried c ON c.old_id = s.key
+WHERE NOT s.wanted AND c.own = 't' AND c.merged = 'f' AND c.found_hash IS NOT NULL
+AND s.key NOT IN (SELECT key FROM staged WHERE wanted) AND s.key NOT IN (SELECT old_id FROM kept)
+"""
 
 
 @dataclass(frozen=True)
@@ -203,7 +208,15 @@ def _verify_entity(ctx: Context, preparer: Preparer, entity: CheckedEntity, ask_
     _put(duck, "kept", pa.table({"old_id": pa.array(names, pa.string()), "hash": pa.array(hashes, pa.string())}))
     (left,) = execute(duck, "SELECT count(*) FROM kept WHERE old_id IN (SELECT old_id FROM carried)")[0]
     if left:
-        notes.append(f"{left:,} rows were left as they are by a sync: edited in the target, or gone from the source")
+        notes.append(
+            f"{left:,} rows were left as they are: edited in the target, gone from the source, or left out by the plan"
+        )
+    left_out = {key for (key,) in execute(duck, _LEFT_OUT_THERE)} - set(target.marked_keys(entity.name))
+    if left_out:
+        notes.append(
+            f"{len(left_out):,} rows that the plan leaves out stand in the target: "
+            f"`migrate sync {ctx.paths.job} --deletes delete` takes them out"
+        )
     stays = execute(
         duck,
         "SELECT count(*) FROM (SELECT key FROM staged GROUP BY key HAVING count(*) = 1) s JOIN held h ON h.key = s.key "

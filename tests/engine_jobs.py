@@ -27,6 +27,7 @@ from connectors.postgres import PostgresTarget
 from connectors.protocols import LedgerRow, Source
 from engine.check import check_loaded, check_plan
 from engine.context import Context
+from engine.edited_plan import check_edited, keep_edited
 from engine.executors.choice import INLINE, Choice
 from engine.load import LoadOutcome, load
 from engine.plan import parse_plan
@@ -164,6 +165,12 @@ class EngineJob:
         child.join(120)
         assert child.exitcode is not None, "the child hangs"
         return child.exitcode
+
+    def edit(self, plan: str) -> None:
+        """Keeps a plan that a person edited as the job's next version; `redrive` drives what it says otherwise again."""
+        with self.latest().running() as ctx:
+            edited = check_edited(ctx.paths, ctx.workspace, parse_plan(plan), ctx.source, ctx.target.catalogue())
+            keep_edited(ctx.paths, ctx.workspace, edited, plan)
 
     def redrive(self, wished: str) -> SyncOutcome | None:
         """Brings the rows under a plan that has more fields, in this process; None where it hasn't. Goes on with one

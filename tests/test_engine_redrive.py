@@ -5,19 +5,21 @@ from __future__ import annotations
 import signal
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
+from engine.edited_plan import check_edited
 from engine.faults import REDRIVE_POINTS, SYNC_POINTS
 from engine.plan import parse_plan
 from engine.redrive import grown_plan
 from sample_data.servers import Database, PostgresServer
 from tests.engine_jobs import EngineJob, lost_at, reconciled, sqlite_source
 from tests.test_engine_retry import loaded
-from workspace.errors import UsageError
+from workspace.errors import CatalogueError, UsageError
 
 SOURCE = """
 CREATE TABLE users(id integer primary key, name text);
@@ -106,6 +108,101 @@ def test_what_a_person_edited_meanwhile_stays_and_gets_the_new_fields(
     assert cloud.execute(ROWS).fetchall()[0] == (1, "Anna", None, "Uma", None, "Rome")
     assert [(row.old_id, row.fields) for row in outcome.kept["people"]] == [("1", "name")]
     reconciled(job)
+
+
+# -- a `where` that was edited ----------------------------------------------------------------------
+
+NARROWER = FIRST.replace("where: deleted = 0", "where: {deleted: deleted = 0, northern: city <> 'Oslo'}")
+NAMES = "SELECT id, name FROM persons ORDER BY 1"
+
+
+def test_rows_that_an_edited_where_holds_back_leave_and_come_again(
+    job: EngineJob, cloud: psycopg.Connection[Any]
+) -> None:
+    fields = (
+        "{name: {from: name}}\n    unmapped: {boss",
+        "{name: {sql: upper(name)}, city: {from: city}}\n    unmapped: {boss",
+    )
+    job.edit(NARROWER.replace(*fields).replace(", city: waits", ""))
+    outcome = job.redrive("")
+    assert outcome is not None
+    (people,) = outcome.entities
+    assert (people.updated, people.excluded, people.deleted, people.stayed, people.quarantined) == (3, 3, 2, 0, 1)
+    assert cloud.execute(NAMES).fetchall() == [(1, "ANA"), (3, "CY"), (4, "DI")]
+    found = next(e for e in reconciled(job).entities if e.entity == "people")
+    assert (found.read, found.loaded, found.excluded, found.quarantined) == (7, 3, 3, 1)
+    assert found.excluded_by == {"northern": 2, "deleted": 1}
+    job.edit(job.latest().plan.replace("city <> 'Oslo'", "1 = 1").replace("deleted = 0", "1 = 1"))
+    job.redrive("")
+    assert [row[0] for row in cloud.execute(NAMES)] == [1, 2, 3, 4, 5, 7]
+    found = next(e for e in reconciled(job).entities if e.entity == "people")
+    assert (found.read, found.loaded, found.excluded, found.quarantined) == (7, 6, 0, 1)
+    assert job.latest().undo().refused == 0
+    assert cloud.execute(NAMES).fetchall() == []
+
+
+def test_what_a_person_edited_or_refers_to_stays_though_the_plan_leaves_it_out(
+    job: EngineJob, cloud: psycopg.Connection[Any]
+) -> None:
+    cloud.execute("UPDATE persons SET name = 'Anna' WHERE id = 1")
+    cloud.execute("INSERT INTO persons (id, name, boss_id) VALUES (900, 'theirs', 2)")
+    job.edit(FIRST.replace("where: deleted = 0", "where: id > 3"))
+    outcome = job.redrive("")
+    assert outcome is not None
+    assert [(row.old_id, row.fields) for row in outcome.kept["people"]] == [
+        ("1", "(left out by the plan: edited in the target)"),
+        ("2", "(left out by the plan: a row of public.persons refers to it)"),
+    ]
+    assert cloud.execute(NAMES).fetchall() == [
+        (1, "Anna"),
+        (2, "Bo"),
+        (4, "Di"),
+        (5, "Ed"),
+        (7, "Gus"),
+        (900, "theirs"),
+    ]
+    found = next(e for e in reconciled(job).entities if e.entity == "people")
+    assert (found.read, found.loaded, found.excluded, found.quarantined) == (7, 3, 3, 1)
+    assert any(note.startswith("2 rows were left as they are") for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "redrive begun", "sync staged", "sync after checkpoint:4", "sync ledger taken:5", "sync rows in:5",
+        "sync before commit:5", "sync after commit:5", "sync after checkpoint:5", "sync before completed",
+    ],
+)  # fmt: skip
+def test_killed_while_rows_leave_it_goes_on(job: EngineJob, cloud: psycopg.Connection[Any], point: str) -> None:
+    job.edit(NARROWER)
+    assert job.redrive_in_child("", point) == -signal.SIGKILL
+    assert job.redrive("") is not None
+    assert cloud.execute(NAMES).fetchall() == [(1, "Ana"), (3, "Cy"), (4, "Di")]
+    found = next(e for e in reconciled(job).entities if e.entity == "people")
+    assert (found.read, found.loaded, found.excluded, found.quarantined) == (7, 3, 3, 1)
+
+
+def test_what_stands_though_the_plan_leaves_it_out_is_told_with_what_takes_it_out(
+    job: EngineJob, cloud: psycopg.Connection[Any]
+) -> None:
+    with sqlite3.connect(job.source.removeprefix("sqlite:///")) as connection:
+        connection.execute("UPDATE people SET deleted = 1 WHERE id = 2")
+    connection.close()
+    job.sync()
+    said = "1 rows that the plan leaves out stand in the target: `migrate sync job --deletes delete` takes them out"
+    assert said in next(e for e in reconciled(job).entities if e.entity == "people").notes
+    job.sync(deletes="delete")
+    assert [row[0] for row in cloud.execute(NAMES)] == [1, 3, 4, 7]
+    assert said not in next(e for e in reconciled(job).entities if e.entity == "people").notes
+
+
+def test_an_edited_where_wants_the_right_to_delete(job: EngineJob) -> None:
+    with job.running() as ctx:
+        found = ctx.target.catalogue()
+        some = {n: replace(t, privileges=frozenset({"insert", "update"})) for n, t in found.tables.items()}
+        with pytest.raises(CatalogueError, match="needs DELETE") as refused:
+            check_edited(ctx.paths, ctx.workspace, parse_plan(NARROWER), ctx.source, replace(found, tables=some))
+    assert refused.value.advice.startswith("GRANT DELETE ON persons")
 
 
 @pytest.mark.parametrize("point", [*REDRIVE_POINTS, *(p for p in SYNC_POINTS if p != "sync begun")])
