@@ -199,7 +199,7 @@ def test_what_stands_though_the_plan_leaves_it_out_is_told_with_what_takes_it_ou
 def test_an_edited_where_wants_the_right_to_delete(job: EngineJob) -> None:
     with job.running() as ctx:
         found = ctx.target.catalogue()
-        some = {n: replace(t, privileges=frozenset({"insert", "update"})) for n, t in found.tables.items()}
+        some = {n: replace(t, privileges=frozenset({"select", "insert", "update"})) for n, t in found.tables.items()}
         with pytest.raises(CatalogueError, match="needs DELETE") as refused:
             check_edited(ctx.paths, ctx.workspace, parse_plan(NARROWER), ctx.source, replace(found, tables=some))
     assert refused.value.advice.startswith("GRANT DELETE ON persons")
