@@ -16,7 +16,7 @@ from connectors.protocols import Table
 
 def relation_meanings(relation: Relation) -> dict[str, Meaning]:
     """What each column of a relation says, read in the company of the others."""
-    said = {o.name: column_meaning(o.name, relation.holds) for o in relation.columns}
+    said = {o.name: column_meaning(o.says or o.name, relation.holds) for o in relation.columns}
     for origin in relation.columns:
         meaning = said[origin.name]
         flag = origin.profile.trait("boolean") == 1 and origin.profile.distinct <= 2

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from agent.code_lists import code_lists
 from agent.lexicon import column_meaning, table_meaning, words
 from agent.profile import ColumnProfile, Reference, TableProfile
 from agent.survey import Survey
@@ -35,7 +36,8 @@ class Role(Enum):
 class Origin:
     """A column of an entity's relation: `name` there, and where it comes from.
 
-    `through` is empty for the main table; else it names the side or linked table."""
+    `through` is empty for the main table; else it names the side or linked table. `says` is the column of numbers
+    whose labels it holds, if it holds any."""
 
     name: str
     table: str
@@ -43,6 +45,7 @@ class Origin:
     through: str = ""
     aggregate: str = ""  # MIN or MAX, where it is read through a link
     found: float = 1.0  # the share of keys that the joined table has
+    says: str = ""
 
 
 @dataclass(frozen=True)
@@ -199,7 +202,7 @@ def _relation(
             references += [replace(r, column=as_name) for r in extra.references if r.column == column]
     if roles[name] is Role.LINK:
         return _link_relation(name, found, columns, references, quote)
-    for make in (_contact_points, _parents, _lists):
+    for make in (_contact_points, _parents, _lists, _labels):
         for join, extras, pointing in make(name, found, roles, taken, quote):
             joins.append(
                 replace(join, alias=f"j{len(joins) + 1}", sql=join.sql.replace("{alias}", f"j{len(joins) + 1}"))
@@ -321,6 +324,27 @@ def _lists(
             f"LEFT JOIN {quote(table.name)} {{alias}} ON {{alias}}.{quote(reference.key)} = m.{quote(reference.column)}"
         )
         yield Join(f"{reference.column}>{table.name}", "", sql, optional=True), origins, []
+
+
+def _labels(
+    name: str, found: Survey, roles: dict[str, Role], taken: set[str], quote: Callable[[str], str]
+) -> Iterator[_Extra]:
+    """The labels of numbered choices; a number without one stands for itself, so that nothing is lost unseen."""
+    for each in code_lists(name, found):
+        label = f"{each.column}_label"
+        if label in taken:
+            continue
+        of, number, through = quote(f"of_{name}"), f"x.{quote(each.column)}", f"{each.column}>{each.table}"
+        text = f"CAST({number} AS CHAR(20))"
+        told = "".join(f" AND l.{quote(c)} = '" + v.replace("'", "''") + "'" for c, v in each.conditions)
+        tables = [".".join(quote(p) for p in t.split(".")) for t in (name, each.table)]
+        inner = (
+            f"SELECT {number} AS {of}, COALESCE(MIN(l.{quote(each.label)}), {text}) AS {quote(label)} FROM {tables[0]} x "
+            f"LEFT JOIN {tables[1]} l ON CAST(l.{quote(each.number)} AS CHAR(20)) = {text}{told} GROUP BY {number}"
+        )
+        sql = f"LEFT JOIN ({inner}) {{alias}} ON {{alias}}.{of} = m.{quote(each.column)}"
+        origin = Origin(label, each.table, each.profile, through=through, aggregate="MIN", says=each.column)
+        yield Join(through, "", sql, optional=True), [origin], []
 
 
 def _links_of(name: str, found: Survey, roles: dict[str, Role]) -> Iterator[tuple[TableProfile, Reference, Reference]]:

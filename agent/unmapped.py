@@ -14,12 +14,15 @@ def reasons(relation: Relation, used: set[str], drawn: set[str], wanted: Mapping
     `drawn` are all columns that its SELECT is made for; `wanted` maps columns to fields that may want them:
     their question is open."""
     through = {o.through for o in relation.columns if o.name in drawn and ">" in o.through}
+    said = {o.says for o in relation.columns if o.says and o.name in used}
     out = {}
     for origin in relation.columns:
         if origin.name in used or (">" in origin.through and origin.through not in through):
             continue
         if origin.name in wanted:
             out[origin.name] = f"left out until the question on {wanted[origin.name]} is answered"
+        elif origin.name in said:
+            out[origin.name] = "its label is read in its place"
         else:
             out[origin.name] = reason(origin.profile)
     return out
