@@ -7,7 +7,7 @@ seen by nobody.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from agent.lexicon import words
@@ -47,6 +47,19 @@ def code_lists(name: str, found: Survey) -> Iterator[CodeList]:
         lists = [each for s in shared if (each := _list_of(s, name, column, found)) is not None]
         if len(lists) == 1:
             yield lists[0]
+
+
+def labels_sql(of: CodeList, name: str, label: str, quote: Callable[[str], str]) -> str:
+    """A SELECT of each number of `name` once, as `of_NAME`, with its `label`. A number without one stands for itself, so
+    that it is asked about and not lost. Texts of 20 characters compare alike on every server."""
+    number, tables = f"x.{quote(of.column)}", [".".join(quote(p) for p in t.split(".")) for t in (name, of.table)]
+    text = f"CAST({number} AS CHAR(20))"
+    told = "".join(f" AND l.{quote(c)} = '" + v.replace("'", "''") + "'" for c, v in of.conditions)
+    return (
+        f"SELECT {number} AS {quote(f'of_{name}')}, COALESCE(MIN(l.{quote(of.label)}), {text}) AS {quote(label)} "
+        f"FROM {tables[0]} x LEFT JOIN {tables[1]} l ON CAST(l.{quote(of.number)} AS CHAR(20)) = {text}{told} "
+        f"GROUP BY {number}"
+    )
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from agent.code_lists import code_lists
+from agent.code_lists import code_lists, labels_sql
 from agent.lexicon import column_meaning, table_meaning, words
 from agent.profile import ColumnProfile, Reference, TableProfile
 from agent.survey import Survey
@@ -329,20 +329,13 @@ def _lists(
 def _labels(
     name: str, found: Survey, roles: dict[str, Role], taken: set[str], quote: Callable[[str], str]
 ) -> Iterator[_Extra]:
-    """The labels of numbered choices; a number without one stands for itself, so that nothing is lost unseen."""
+    """The labels of numbered choices."""
     for each in code_lists(name, found):
         label = f"{each.column}_label"
         if label in taken:
             continue
-        of, number, through = quote(f"of_{name}"), f"x.{quote(each.column)}", f"{each.column}>{each.table}"
-        text = f"CAST({number} AS CHAR(20))"
-        told = "".join(f" AND l.{quote(c)} = '" + v.replace("'", "''") + "'" for c, v in each.conditions)
-        tables = [".".join(quote(p) for p in t.split(".")) for t in (name, each.table)]
-        inner = (
-            f"SELECT {number} AS {of}, COALESCE(MIN(l.{quote(each.label)}), {text}) AS {quote(label)} FROM {tables[0]} x "
-            f"LEFT JOIN {tables[1]} l ON CAST(l.{quote(each.number)} AS CHAR(20)) = {text}{told} GROUP BY {number}"
-        )
-        sql = f"LEFT JOIN ({inner}) {{alias}} ON {{alias}}.{of} = m.{quote(each.column)}"
+        through, inner = f"{each.column}>{each.table}", labels_sql(each, name, label, quote)
+        sql = f"LEFT JOIN ({inner}) {{alias}} ON {{alias}}.{quote(f'of_{name}')} = m.{quote(each.column)}"
         origin = Origin(label, each.table, each.profile, through=through, aggregate="MIN", says=each.column)
         yield Join(through, "", sql, optional=True), [origin], []
 

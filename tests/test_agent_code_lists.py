@@ -4,6 +4,7 @@ left alone where nothing says whose labels they are."""
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -51,8 +52,8 @@ def _desk(folder: Path, owners: tuple[object, object] | None = ("ticket", "devic
                 "INSERT INTO tickets VALUES (?, ?, ?, ?)", (n, f"Ticket {n}", PRIORITY[n % 3], STATUS[n // 2 % 3])
             )
         for n in range(30):
-            row = (n, f"Printer {n}", f"SN-{n:05}", STATUS[n % 3], 1 + n % 2)
-            db.execute("INSERT INTO devices VALUES (?, ?, ?, ?, ?)", row)
+            device = (n, f"Printer {n}", f"SN-{n:05}", STATUS[n % 3], 1 + n % 2)
+            db.execute("INSERT INTO devices VALUES (?, ?, ?, ?, ?)", device)
         for owner, lists in zip(owners or (None, None), (TICKET, DEVICE), strict=True):
             for field, labels in lists.items():
                 for at, (value, label) in enumerate(labels.items()):
@@ -71,8 +72,8 @@ def _desk(folder: Path, owners: tuple[object, object] | None = ("ticket", "devic
 
 def _found(file: Path, table: str) -> dict[str, CodeList]:
     paths = JobPaths(file.parent, "survey")
-    with open_source(f"sqlite:///{file}") as source, Workspace.open(paths, write=True) as workspace:
-        known = survey(source, Catalogue({}), workspace)
+    with closing(open_source(f"sqlite:///{file}")) as source, Workspace.open(paths, write=True) as workspace:
+        known = survey(source, Catalogue("", {}), workspace)
     return {each.column: each for each in code_lists(table, known)}
 
 
@@ -98,14 +99,16 @@ def test_labels_are_read_in_the_place_of_numbers(postgres_database: Database, tm
 
 def test_a_number_without_a_label_waits_and_is_not_lost(postgres_database: Database, tmp_path: Path) -> None:
     postgres_database.run(TARGET)
-    late = "INSERT INTO tickets SELECT 1000 + id, subject, priority, 99 FROM tickets WHERE id < 2;"
-    more = "".join(
-        f"INSERT INTO choices VALUES ({900 + n}, 'ticket', 'status', {n}, 9, 'en', 'Open {n}');" for n in range(4, 13)
-    )
-    spread = "".join(f"UPDATE tickets SET status = {n} WHERE id = {n};" for n in range(4, 13))
-    file = _desk(tmp_path, more=late + more + more.replace("(9", "(8").replace("'en'", "'de'") + spread)
-    _run(file, postgres_database, tmp_path)
-    assert postgres_database.rows("SELECT count(*) FROM tickets WHERE subject IN ('Ticket 0', 'Ticket 1')") == [(2,)]
+    more = "UPDATE tickets SET status = 99 WHERE id < 2;"
+    for n in range(4, 13):
+        more += f"INSERT INTO choices VALUES ({900 + n}, 'ticket', 'status', {n}, 9, 'en', 'Open');"
+        more += f"INSERT INTO choices VALUES ({800 + n}, 'ticket', 'status', {n}, 9, 'de', 'Offen');"
+        more += f"UPDATE tickets SET status = {n} WHERE id = {n};"
+    outcome = _run(_desk(tmp_path, more=more), postgres_database, tmp_path)
+    assert postgres_database.rows("SELECT count(*), count(status) FROM tickets") == [(58, 58)]
+    assert outcome.verification is not None
+    (tickets,) = [e for e in outcome.verification.entities if e.entity == "tickets"]
+    assert tickets.quarantined == 2
 
 
 @pytest.mark.parametrize("owners", [("ticket", "device"), ("Tickets", "DEVICES"), (7, 8)])
