@@ -215,3 +215,14 @@ def test_the_encoder_puts_like_names_near() -> None:
     assert encoder.encode([]).shape == (0, 576)
     fresh.close()
     encoder.close()
+
+
+def test_a_vector_is_the_same_whatever_is_read_beside_it() -> None:
+    texts = [f" reparto {number}: IT; Acquisti; Vendite e amministrazione" for number in range(12)]
+    together = LlamaEncoder(embedded_model_path(), threads=1)
+    found = together.encode(texts)
+    together.close()
+    for number in (1, 5, 11):
+        alone = LlamaEncoder(embedded_model_path(), threads=1)
+        assert found[number] @ alone.encode([texts[number]])[0] == pytest.approx(1, abs=1e-3)
+        alone.close()

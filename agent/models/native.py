@@ -190,7 +190,8 @@ class Context:
         parameters.no_perf = True
         if vectors:
             parameters.embeddings = True
-            parameters.pooling_type = llama_cpp.LLAMA_POOLING_TYPE_MEAN
+            # llama.cpp's own mean is of what is computed at once alone, which may begin in the midst of a text
+            parameters.pooling_type = llama_cpp.LLAMA_POOLING_TYPE_NONE
         self.handle = llama_cpp.llama_init_from_model(weights.handle, parameters)
         if not self.handle:
             raise ModelError(f"llama.cpp cannot open a context of {length} tokens: {complaint()}")
@@ -294,10 +295,10 @@ class Context:
                 continue
             llama_cpp.llama_memory_clear(self._memory, True)
             self._run(rows)
-            for number, i in enumerate(group):
-                pointer = llama_cpp.llama_get_embeddings_seq(self.handle, number)
-                if pointer and texts[i]:
-                    found[i] = np.ctypeslib.as_array(pointer, shape=(self.weights.width,))
+            for row, (_, _, number, _) in enumerate(rows):
+                pointer = llama_cpp.llama_get_embeddings_ith(self.handle, row)
+                if pointer:
+                    found[group[number]] += np.ctypeslib.as_array(pointer, shape=(self.weights.width,))
         norms = np.linalg.norm(found, axis=1, keepdims=True)
         norms[norms == 0] = 1
         found /= norms
