@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WHEELS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/packhorse/llama$(subst $() ,,$(LLAMA))
 WHEEL := $(WHEELS)/llama_cpp_python-$(shell sed -n 's/^llama-cpp-python==\([^ ]*\).*/\1/p' requirements.lock)-*.whl
 
-.PHONY: demo test lint fix docs site bench train lock venv installed
+.PHONY: demo test lint fix docs site bench train test-train lock venv installed
 
 demo: venv
 	@.venv/bin/migrate demo
@@ -50,6 +50,10 @@ bench: venv
 # The encoder's adapter anew (docs/training.md); make train SMALL=1 goes the whole way in a minute, and is of no use.
 train: .venv-train/.ready
 	nice .venv-train/bin/python -m learning train $(if $(SMALL),--small -o build/learning-small)
+
+# What of learning wants torch, on a tiny model of Qwen3's architecture
+test-train: .venv-train/.ready
+	.venv-train/bin/python -m pytest -q tests/test_learning_base.py
 
 # What trains lies over the usual environment, and that one never sees it.
 .venv-train/.ready: pyproject.toml $(READY)

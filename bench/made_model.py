@@ -7,6 +7,7 @@ Qwen3's does with `enable_thinking`. Written with the `gguf` library, which only
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from agent.models.embedded import embedded_model_path
 
+Matrix = NDArray[np.float32]
 TEMPLATE = """\
 {%- for m in messages %}<|im_start|>{{ m.role }}
 {{ m.content }}<|im_end|>
@@ -50,12 +52,15 @@ TINY = Shape(layers=2, width=64, heads=4, kv_heads=2, head_width=16, inner=128, 
 QWEN3_8B = Shape(36, 4096, 32, 8, 128, 12_288, vocabulary=151_936, quantised=True)
 
 
-def write_model(path: Path, shape: Shape = TINY, seed: int = 0, template: str = TEMPLATE) -> Path:
+def write_model(
+    path: Path, shape: Shape = TINY, seed: int = 0, template: str = TEMPLATE, given: Mapping[str, Matrix] | None = None
+) -> Path:
     """Writes the file and returns its path; the same shape and seed give the same bytes. The 8B takes 5 GB of disk and some
-    seconds, and little memory: tensors of one size share their random bytes."""
+    seconds, and little memory: tensors of one size share their random bytes. Weights that are `given`, by their name in GGUF,
+    are taken in the place of random ones."""
     out = gguf.GGUFWriter(path, "qwen3")
     size = _describe(out, shape, template)
-    weights = _Weights(out, shape, seed)
+    weights = _Weights(out, shape, seed, given or {})
     weights.add("token_embd.weight", size, shape.width)
     weights.ones("output_norm.weight", shape.width)
     if shape.quantised:  # small ones of the family use the embedding for it
@@ -145,17 +150,21 @@ def _more_bits(layer: int, layers: int) -> bool:
 
 
 class _Weights:
-    """Adds random tensors; a quantised one of a size and type seen before is the same bytes again."""
+    """Adds tensors, random ones where none is given; a quantised one of a size and type seen before is the same bytes again."""
 
-    def __init__(self, out: gguf.GGUFWriter, shape: Shape, seed: int) -> None:
+    def __init__(self, out: gguf.GGUFWriter, shape: Shape, seed: int, given: Mapping[str, Matrix]) -> None:
+        self._given = given
         self._out, self._quantised = out, shape.quantised
         self._random = np.random.default_rng(seed)
         self._made: dict[tuple[int, int, bool], NDArray[np.uint8]] = {}
 
     def ones(self, name: str, width: int) -> None:
-        self._out.add_tensor(name, np.ones(width, np.float32))
+        self._out.add_tensor(name, self._given.get(name, np.ones(width, np.float32)))
 
     def add(self, name: str, rows: int, columns: int, *, more: bool = False) -> None:
+        if name in self._given:
+            self._out.add_tensor(name, self._given[name].astype(np.float16))
+            return
         if not self._quantised:
             spread = 1 / np.sqrt(columns)
             self._out.add_tensor(name, self._random.normal(0, spread, (rows, columns)).astype(np.float16))

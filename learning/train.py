@@ -50,8 +50,8 @@ class Biencoder:
         self.base = open_base(base, Lora(recipe.layers, recipe.rank, recipe.alpha), hardware)
         self.tokenizer: Any = self.base.tokenizer
         self.model: Any = self.base.model
-        self.spread: Any = torch.nn.Parameter(torch.tensor(math.log(30.0)))
-        self.none: Any = torch.nn.Parameter(torch.tensor(0.6))
+        self.spread: Any = torch.nn.Parameter(torch.tensor(math.log(30.0), device=self.base.device))
+        self.none: Any = torch.nn.Parameter(torch.tensor(0.6, device=self.base.device))
 
     def trained(self) -> list[Any]:
         """All that is trained."""
@@ -60,16 +60,17 @@ class Biencoder:
     def vectors(self, texts: Sequence[str]) -> Any:
         """Mean of the last hidden states of each text, of length 1: shape (texts, width)."""
         tokens = [self.tokenizer(text, add_special_tokens=False).input_ids[:64] or [0] for text in texts]
-        lengths = torch.tensor([len(one) for one in tokens])
-        owner = torch.repeat_interleave(torch.arange(len(tokens)), lengths)
-        place = torch.cat([torch.arange(int(n)) for n in lengths])
+        device = self.spread.device
+        lengths = torch.tensor([len(one) for one in tokens], device=device)
+        owner = torch.repeat_interleave(torch.arange(len(tokens), device=device), lengths)
+        place = torch.cat([torch.arange(len(one), device=device) for one in tokens])
         seen = (owner[:, None] == owner[None, :]) & (place[:, None] >= place[None, :])
-        mask = torch.zeros(seen.shape).masked_fill(~seen, torch.finfo(torch.float32).min)[None, None]
-        ids = torch.tensor([token for one in tokens for token in one])[None]
-        hidden = self.model(input_ids=ids, attention_mask=mask, position_ids=place[None], use_cache=False)
-        summed = torch.zeros(len(tokens), hidden.last_hidden_state.shape[-1]).index_add(
-            0, owner, hidden.last_hidden_state[0]
-        )
+        kind = self.model.dtype
+        mask = torch.zeros(seen.shape, dtype=kind, device=device).masked_fill(~seen, torch.finfo(kind).min)[None, None]
+        ids = torch.tensor([token for one in tokens for token in one], device=device)[None]
+        found = self.model(input_ids=ids, attention_mask=mask, position_ids=place[None], use_cache=False)
+        hidden = found.last_hidden_state[0].float()
+        summed = torch.zeros(len(tokens), hidden.shape[-1], device=device).index_add(0, owner, hidden)
         return functional.normalize(summed / lengths[:, None], dim=-1)
 
     def scores(self, table: TablePair, vectors: Any) -> Any:
@@ -101,7 +102,7 @@ def loss_of(encoder: Biencoder, tables: Sequence[TablePair]) -> Any:
     that "none" is the commonest answer, and little else."""
     every = [texts(table) for table in tables]
     found = encoder.vectors([text for one in every for text in one])
-    total, start = torch.zeros(()), 0
+    total, start = torch.zeros((), device=found.device), 0
     for table, own in zip(tables, every, strict=True):
         scores = encoder.scores(table, found[start : start + len(own)])
         start += len(own)
@@ -109,9 +110,14 @@ def loss_of(encoder: Biencoder, tables: Sequence[TablePair]) -> Any:
         for logits, right in ((scores, to), (scores.T, back)):
             held = [place for place, gold in enumerate(right) if gold < logits.shape[1]]
             if held:
-                total = total + functional.cross_entropy(logits[held], torch.tensor([right[place] for place in held]))
+                total = total + functional.cross_entropy(
+                    logits[held], torch.tensor([right[place] for place in held], device=found.device)
+                )
         none = encoder.threshold().expand(len(to), 1)
-        total = total + functional.cross_entropy(torch.cat([scores, none], dim=1), torch.tensor(to)) / 3
+        total = (
+            total
+            + functional.cross_entropy(torch.cat([scores, none], dim=1), torch.tensor(to, device=found.device)) / 3
+        )
     return total / len(tables)
 
 
@@ -190,7 +196,7 @@ def _save(encoder: Biencoder, optimiser: Any, recipe: Recipe, curve: list[dict[s
         "none": encoder.none.detach(),
         "optimiser": optimiser.state_dict(),
     }
-    torch.save({**kept, "recipe": asdict(recipe), "curve": curve}, folder / "checkpoint.new")
+    torch.save({**kept, "recipe": asdict(recipe), "base": encoder.base.name, "curve": curve}, folder / "checkpoint.new")
     (folder / "checkpoint.new").replace(folder / "checkpoint.pt")
     (folder / "curve.json").write_text(json.dumps(curve, indent=1), encoding="utf-8")
 
@@ -199,8 +205,8 @@ def _resumed(encoder: Biencoder, optimiser: Any, recipe: Recipe, folder: Path) -
     path = folder / "checkpoint.pt"
     if not path.exists():
         return []
-    kept = torch.load(path, weights_only=True)
-    if kept["recipe"] != asdict(recipe):
+    kept = torch.load(path, weights_only=True, map_location=encoder.base.device)
+    if kept["recipe"] != asdict(recipe) or kept.get("base") != encoder.base.name:
         return []
     own = dict(encoder.model.named_parameters())
     with torch.no_grad():
