@@ -1,7 +1,8 @@
-"""The commands of this room: `generate`, `check` and `train`.
+"""The commands of this room: `generate`, `check`, `cost` and `train`.
 
     python -m learning generate [--split train] [--tables 500] [--seed 1] [-o build/learning/train.jsonl]
     python -m learning check [--tables 2000] [--seed 1]
+    python -m learning cost [--base qwen3-8b]
     python -m learning train [--seed 1] [--small] [-o build/learning]
         [--base FOLDER|FILE.gguf|qwen3-8b|tiny-qwen3] [--device cpu|cuda] [--bits 4] [--checkpointing]
 
@@ -15,8 +16,10 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from learning.cost import SHAPES, told
 from learning.examples import write_examples
 from learning.leaks import denied, overlaps
+from learning.recipe import Recipe
 from learning.schemas import pairs
 from workspace.errors import PackhorseError
 
@@ -44,6 +47,15 @@ def check(tables: int, seed: int) -> int:
     return 1 if found else 0
 
 
+def cost(base: str) -> int:
+    """Prints what training on a base takes on a GPU of 24 GB; 2 and one error for a base whose shape isn't known."""
+    if base not in SHAPES:
+        print(f"error: no shape is known of {base[:60]!r}\n  do: give one of {', '.join(SHAPES)}", file=sys.stderr)
+        return 2
+    print(told(base, Recipe()))
+    return 0
+
+
 def train(given: argparse.Namespace) -> int:
     """Trains as the command line says; 2 and one error where that can't be."""
     from learning.base import Hardware  # wants torch, which the usual environment hasn't
@@ -60,7 +72,7 @@ def train(given: argparse.Namespace) -> int:
 def main() -> int:
     """The command line; returns the exit code."""
     parser = argparse.ArgumentParser(prog="learning", description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("what", choices=("generate", "check", "train"))
+    parser.add_argument("what", choices=("generate", "check", "cost", "train"))
     parser.add_argument("--split", choices=("train", "words", "unseen"), default="train")
     parser.add_argument("--tables", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
@@ -76,6 +88,8 @@ def main() -> int:
     if given.what == "generate":
         generate(given.split, given.tables, given.seed, given.out or BUILD / f"{given.split}.jsonl")
         return 0
+    if given.what == "cost":
+        return cost(given.base or "qwen3-8b")
     if given.what == "train":
         return train(given)
     return check(given.tables, given.seed)

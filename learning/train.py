@@ -12,7 +12,7 @@ import math
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,23 +21,10 @@ from torch.nn import functional
 
 from agent.models.column_text import column_text, field_text
 from learning.base import Hardware, Lora, open_base
+from learning.recipe import Recipe
 from learning.schemas import TablePair
 
 _SAVED = 40  # steps between two checkpoints
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """What a run does. `layers` are the upper ones that are trained; `tables` are shown a step."""
-
-    steps: int = 160
-    tables: int = 3
-    rank: int = 8
-    alpha: int = 16
-    layers: int = 16
-    rate: float = 1.5e-3
-    seed: int = 1
-    threads: int = 1
 
 
 class Biencoder:

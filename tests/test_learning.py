@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 
 from agent.models.column_text import column_text, field_text
+from agent.models.embedded import embedded_model_path
 from agent.models.encoder import LlamaEncoder
+from agent.models.native import Weights
 from bench.made_model import TINY, write_model
 from learning.adapter_file import Heads, permuted, write_adapter
+from learning.cost import SHAPES, cost
 from learning.leaks import Denied, denied, overlaps, plain
+from learning.recipe import Recipe
 from learning.schemas import UNSEEN_LANGUAGES, TablePair, held_out, pairs
 from learning.values import KINDS, draw_hand, samples
 from learning.vocabulary import LANGUAGES, concepts, picklist, unplaced
@@ -128,6 +132,29 @@ def test_an_adapter_changes_what_the_encoder_says_and_one_of_noughts_does_not(tm
     plainly.close()
     assert np.allclose(vectors(0.0), base, atol=1e-5)
     assert not np.allclose(vectors(3.0), base, atol=1e-3)
+
+
+def test_a_base_has_as_many_weights_as_its_shape_says() -> None:
+    embedded = SHAPES["embedded"]
+    norms = (2 * embedded.layers + 1) * embedded.width
+    counted = embedded.layers * embedded.layer + embedded.vocabulary * embedded.width + norms
+    weights = Weights(embedded_model_path())
+    assert counted == weights.parameters
+    weights.close()
+    large = SHAPES["qwen3-8b"]  # 8.2 billion with its head, as its makers say
+    assert round((large.layers * large.layer + 2 * large.vocabulary * large.width) / 1e9, 1) == 8.2
+
+
+def test_what_a_run_takes() -> None:
+    plainly, thrifty, small = (
+        cost(SHAPES["qwen3-8b"], Recipe(), bits=bits, checkpointing=checkpointing)
+        for bits, checkpointing in ((0, False), (0, True), (4, True))
+    )
+    assert plainly.whole < 24e9
+    assert thrifty.activations < plainly.activations / 5
+    assert thrifty.hours > plainly.hours
+    assert small.weights < thrifty.weights / 3
+    assert cost(SHAPES["qwen3-8b"], Recipe(steps=320)).hours == pytest.approx(2 * plainly.hours)
 
 
 def _hashed(text: str) -> str:

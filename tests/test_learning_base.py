@@ -16,10 +16,11 @@ from agent.models.native import Context, Weights  # noqa: E402
 from learning.__main__ import main  # noqa: E402
 from learning.base import Hardware, Lora, open_base  # noqa: E402
 from learning.leaks import Denied  # noqa: E402
+from learning.recipe import Recipe  # noqa: E402
 from learning.run import export  # noqa: E402
 from learning.schemas import TablePair, pairs  # noqa: E402
 from learning.tiny import write_tiny  # noqa: E402
-from learning.train import Biencoder, Recipe, loss_of, texts  # noqa: E402
+from learning.train import Biencoder, loss_of, texts  # noqa: E402
 from workspace.errors import UsageError  # noqa: E402
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def test_torch_and_llama_cpp_agree_with_a_strong_adapter_of_every_matrix(
     path = export(encoder, RECIPE, tmp_path / "encoder.gguf", "none")
     shown = texts(tables[0])[:12]
     native = LlamaEncoder(gguf, threads=1, adapter=path)
-    theirs = np.concatenate([native.encode([text]) for text in shown])  # one by one: what is compared is the adapter
+    theirs = native.encode(shown)
     native.close()
     ours = encoder.vectors(shown).detach().numpy()
     assert float((ours * theirs).sum(axis=1).min()) > 0.999
